@@ -1,0 +1,235 @@
+/* base/jsonw: see jsonw.h. */
+#include "base/jsonw.h"
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void jsonw_init(struct jsonw *w, struct buf *out)
+{
+    *w = (struct jsonw){.out = out};
+}
+
+/* Called before every value and key: writes the comma that is due. */
+static void separate(struct jsonw *w)
+{
+    if (w->after_key) {
+        w->after_key = false;
+        return;
+    }
+    uint64_t bit = UINT64_C(1) << w->depth;
+    if (w->depth > 0 && (w->has_item & bit))
+        buf_putc(w->out, ',');
+    w->has_item |= bit;
+}
+
+static void open_container(struct jsonw *w, char c)
+{
+    separate(w);
+    ensure(w->depth < JSONW_DEPTH_MAX);
+    buf_putc(w->out, c);
+    w->depth++;
+    w->has_item &= ~(UINT64_C(1) << w->depth);
+}
+
+static void close_container(struct jsonw *w, char c)
+{
+    ensure(w->depth > 0 && !w->after_key);
+    w->depth--;
+    buf_putc(w->out, c);
+}
+
+void jsonw_object(struct jsonw *w)
+{
+    open_container(w, '{');
+}
+
+void jsonw_object_end(struct jsonw *w)
+{
+    close_container(w, '}');
+}
+
+void jsonw_array(struct jsonw *w)
+{
+    open_container(w, '[');
+}
+
+void jsonw_array_end(struct jsonw *w)
+{
+    close_container(w, ']');
+}
+
+void jsonw_key(struct jsonw *w, const char *key)
+{
+    separate(w);
+    size_t n = strlen(key);
+    char *at = buf_reserve(w->out, n + 3);
+    at[0] = '"';
+    memcpy(at + 1, key, n);
+    at[n + 1] = '"';
+    at[n + 2] = ':';
+    buf_commit(w->out, n + 3);
+    w->after_key = true;
+}
+
+/* 0: copy as it is; 'u': \u00XX; 1: part of a multi-byte character; else the letter after '\'. */
+static const unsigned char escape_class[256] = {
+    ['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
+    ['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't', [0x7f] = 'u',
+};
+
+static unsigned char class_of(unsigned char c)
+{
+    if (c >= 0x80)
+        return 1;
+    if (escape_class[c] != 0)
+        return escape_class[c];
+    return c < 0x20 ? 'u' : 0;
+}
+
+static void put_escape(struct buf *out, unsigned char c, unsigned char class)
+{
+    if (class == 'u') {
+        char text[8];
+        snprintf(text, sizeof(text), "\\u%04x", c);
+        buf_put(out, text, 6);
+        return;
+    }
+    char two[2] = {'\\', (char)class};
+    buf_put(out, two, 2);
+}
+
+void jsonw_escape(struct buf *out, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    const unsigned char *end = p + n;
+    const unsigned char *run = p; /* bytes to copy as they are start here */
+    while (p < end) {
+        unsigned char class = class_of(*p);
+        if (class == 0) {
+            p++;
+            continue;
+        }
+        size_t good = class == 1 ? utf8_char_len(p, (size_t)(end - p)) : 0;
+        if (good > 0) {
+            p += good;
+            continue;
+        }
+        buf_put(out, run, (size_t)(p - run));
+        if (class == 1)
+            buf_puts(out, "\xef\xbf\xbd");
+        else
+            put_escape(out, *p, class);
+        run = ++p;
+    }
+    buf_put(out, run, (size_t)(end - run));
+}
+
+void jsonw_strn(struct jsonw *w, const void *bytes, size_t n)
+{
+    separate(w);
+    buf_putc(w->out, '"');
+    jsonw_escape(w->out, bytes, n);
+    buf_putc(w->out, '"');
+}
+
+void jsonw_str(struct jsonw *w, const char *s)
+{
+    if (s == NULL) {
+        jsonw_null(w);
+        return;
+    }
+    jsonw_strn(w, s, strlen(s));
+}
+
+void jsonw_base64(struct jsonw *w, const void *bytes, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *p = bytes;
+    separate(w);
+    char *at = buf_reserve(w->out, (n + 2) / 3 * 4 + 2);
+    char *q = at;
+    *q++ = '"';
+    for (size_t i = 0; i < n; i += 3) {
+        size_t left = n - i;
+        unsigned v = (unsigned)p[i] << 16 | (left > 1 ? (unsigned)p[i + 1] << 8 : 0) |
+                     (left > 2 ? (unsigned)p[i + 2] : 0);
+        *q++ = digits[v >> 18];
+        *q++ = digits[v >> 12 & 63];
+        *q++ = left > 1 ? digits[v >> 6 & 63] : '=';
+        *q++ = left > 2 ? digits[v & 63] : '=';
+    }
+    *q++ = '"';
+    buf_commit(w->out, (size_t)(q - at));
+}
+
+static void put_number(struct jsonw *w, const char *text)
+{
+    separate(w);
+    buf_puts(w->out, text);
+}
+
+void jsonw_int(struct jsonw *w, int64_t v)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%" PRId64, v);
+    put_number(w, text);
+}
+
+void jsonw_uint(struct jsonw *w, uint64_t v)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%" PRIu64, v);
+    put_number(w, text);
+}
+
+void jsonw_double(struct jsonw *w, double v)
+{
+    char text[40];
+    snprintf(text, sizeof(text), "%.17g", v);
+    put_number(w, isfinite(v) ? text : "null");
+}
+
+void jsonw_bool(struct jsonw *w, bool v)
+{
+    put_number(w, v ? "true" : "false");
+}
+
+void jsonw_null(struct jsonw *w)
+{
+    put_number(w, "null");
+}
+
+void jsonw_raw(struct jsonw *w, const char *json, size_t n)
+{
+    separate(w);
+    buf_put(w->out, json, n);
+}
+
+void jsonw_kstr(struct jsonw *w, const char *key, const char *s)
+{
+    jsonw_key(w, key);
+    jsonw_str(w, s);
+}
+
+void jsonw_kint(struct jsonw *w, const char *key, int64_t v)
+{
+    jsonw_key(w, key);
+    jsonw_int(w, v);
+}
+
+void jsonw_kuint(struct jsonw *w, const char *key, uint64_t v)
+{
+    jsonw_key(w, key);
+    jsonw_uint(w, v);
+}
+
+void jsonw_kbool(struct jsonw *w, const char *key, bool v)
+{
+    jsonw_key(w, key);
+    jsonw_bool(w, v);
+}
