@@ -34,7 +34,8 @@ static void mark_cut(struct err *e, int wanted)
         memcpy(e->message + sizeof(e->message) - 4, "...", 4);
 }
 
-static void fill(struct err *e, enum err_code code, int sys, const char *format, va_list ap)
+__attribute__((format(printf, 4, 0))) static void fill(struct err *e, enum err_code code, int sys,
+                                                       const char *format, va_list ap)
 {
     e->code = code;
     e->sys = sys;

@@ -23,6 +23,7 @@
     X(WORKSPACE_BUSY, -32003, 409, 75, "the workspace is held by another operation")               \
     X(RESOURCE_QUEUE_FULL, -32003, 429, 75, "too many operations wait for the workspace")          \
     X(PROCESS_LIMIT, -32003, 429, 75, "too many processes are alive")                              \
+    X(WORKSPACE_PROCESS_LIMIT, -32003, 429, 75, "too many processes of the workspace are alive")   \
     X(INVALID_PATCH, -32602, 400, 65, "the patch text is malformed or does not apply")             \
     X(INVALID_COMMAND, -32602, 400, 64, "the command or one of its settings is malformed")         \
     X(INVALID_ARGUMENT, -32602, 400, 64, "an argument is missing, unknown or of a wrong type")     \
@@ -48,8 +49,23 @@
     X(TIMEOUT, -32003, 408, 75, "a time limit ended the operation")                                \
     X(CANCELLED, -32800, 499, 75, "the caller cancelled the request")                              \
     X(SANDBOX_UNAVAILABLE, -32003, 503, 69, "the sandbox is demanded and cannot be built here")    \
+    X(RUNNER_UNAVAILABLE, -32003, 503, 69, "the worker could not be asked; nothing was done")      \
+    X(RUNNER_LOST, -32003, 503, 70, "the worker was lost; whether it acted is not known")          \
     X(CONFIG_INVALID, -32602, 400, 78, "the configuration is not acceptable")                      \
     X(LIMIT_EXCEEDED, -32602, 413, 65, "a named limit was exceeded")                               \
+    X(WORK_NOT_FOUND, -32602, 404, 66, "no such work")                                             \
+    X(WORK_CLOSED, -32602, 409, 65, "the work is closed")                                          \
+    X(INTENT_NOT_FOUND, -32602, 404, 66, "no such intent, or not of that work")                    \
+    X(INTENT_ALREADY_CLAIMED, -32602, 409, 65, "the intent was handed out already")                \
+    X(INTENT_NOT_EDITABLE, -32602, 409, 65, "the intent's state or kind does not allow this")      \
+    X(INTENT_REVISION_CONFLICT, -32602, 409, 75, "the intent was changed by somebody else")        \
+    X(QUEUE_NOT_EMPTY, -32602, 409, 75, "the queue still holds intents")                           \
+    X(APPROVAL_REQUIRED, -32001, 403, 77, "a person must approve this operation first")            \
+    X(APPROVAL_NOT_FOUND, -32602, 404, 66, "no such approval")                                     \
+    X(APPROVAL_CONFLICT, -32602, 409, 75, "the approval's state does not allow this")              \
+    X(APPROVAL_AMBIGUOUS, -32003, 500, 70, "it is not known whether the approved call ran")        \
+    X(OPERATION_NOT_REVERTIBLE, -32602, 409, 65, "the operation has no undo, or is undone")        \
+    X(LEDGER_FAILED, -32003, 500, 74, "the ledger could not be read or written")                   \
     X(PARSE_ERROR, -32700, 400, 65, "the bytes are not one well-formed JSON document")             \
     X(INVALID_REQUEST, -32600, 400, 65, "the JSON is not a valid JSON-RPC message")                \
     X(METHOD_NOT_FOUND, -32601, 404, 64, "the method is not served here")                          \
