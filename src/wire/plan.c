@@ -1,0 +1,198 @@
+/* wire/plan: see plan.h. The sections are a table, for writing and reading alike. */
+#include "wire/plan.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+enum section_kind { SECTION_TEXT, SECTION_LIST, SECTION_BYTES };
+
+static const struct section {
+    const char *name;
+    enum section_kind kind;
+    size_t offset;
+    uint32_t max;
+} sections[] = {
+    {"bwrap", SECTION_TEXT, offsetof(struct plan, bwrap), 4096},
+    {"workspace", SECTION_TEXT, offsetof(struct plan, workspace), 4096},
+    {"cwd", SECTION_TEXT, offsetof(struct plan, cwd), 4096},
+    {"argv", SECTION_LIST, offsetof(struct plan, argv), PLAN_MAX},
+    {"env", SECTION_LIST, offsetof(struct plan, env), PLAN_MAX},
+    {"sources", SECTION_LIST, offsetof(struct plan, sources), PLAN_MAX},
+    {"guards", SECTION_LIST, offsetof(struct plan, guards), 1u << 20},
+    {"filter", SECTION_BYTES, offsetof(struct plan, filter), PLAN_FILTER_MAX * 8},
+    {"args", SECTION_BYTES, offsetof(struct plan, args), PLAN_MAX},
+};
+#define SECTIONS ARRAY_LEN(sections)
+
+/* magic, version, flags, a length for each section */
+#define MAGIC 0x4c505343u /* "CSPL" */
+#define HEAD_WORDS (3 + SECTIONS)
+#define HEAD_BYTES (HEAD_WORDS * 4)
+#define FLAG_TTY 1u
+#define FLAG_REPORT 2u
+#define FLAGS_ALL (FLAG_TTY | FLAG_REPORT)
+
+void plan_fini(struct plan *p)
+{
+    free(p->bwrap);
+    free(p->workspace);
+    free(p->cwd);
+    strv_fini(&p->argv);
+    strv_fini(&p->env);
+    strv_fini(&p->sources);
+    strv_fini(&p->guards);
+    buf_fini(&p->filter);
+    buf_fini(&p->args);
+    *p = (struct plan){0};
+}
+
+/* ---- writing ---- */
+
+static void put_u32(struct buf *out, uint32_t v)
+{
+    const unsigned char bytes[4] = {v & 255, (v >> 8) & 255, (v >> 16) & 255, v >> 24};
+    buf_put(out, bytes, sizeof(bytes));
+}
+
+static void put_section(const struct plan *p, const struct section *s, struct buf *out)
+{
+    const char *at = (const char *)p + s->offset;
+    if (s->kind == SECTION_TEXT) {
+        const char *text = *(char *const *)(const void *)at;
+        buf_put(out, text, strlen(text) + 1);
+    } else if (s->kind == SECTION_LIST) {
+        const struct strv *list = (const void *)at;
+        for (size_t i = 0; i < list->len; i++)
+            buf_put(out, list->items[i], strlen(list->items[i]) + 1);
+    } else {
+        const struct buf *bytes = (const void *)at;
+        buf_put(out, buf_bytes(bytes), bytes->len);
+    }
+}
+
+void plan_write(const struct plan *p, struct buf *out)
+{
+    autobuf body = BUF_INIT;
+    put_u32(out, MAGIC);
+    put_u32(out, PLAN_VERSION);
+    put_u32(out, (p->tty ? FLAG_TTY : 0) | (p->report ? FLAG_REPORT : 0));
+    for (size_t i = 0; i < SECTIONS; i++) {
+        size_t before = body.len;
+        put_section(p, &sections[i], &body);
+        put_u32(out, (uint32_t)(body.len - before));
+    }
+    buf_put(out, buf_bytes(&body), body.len);
+}
+
+/* ---- reading ---- */
+
+static uint32_t get_u32(const char *bytes)
+{
+    const unsigned char *b = (const unsigned char *)bytes;
+    return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+static int malformed(struct err *e, const char *where, const char *what)
+{
+    return err_set(e, ERR_PARSE_ERROR, "plan: %s: %s", where, what);
+}
+
+static int read_section(const struct section *s, const char *bytes, size_t n, struct plan *p,
+                        struct err *e)
+{
+    char *at = (char *)p + s->offset;
+    if (s->kind == SECTION_BYTES) {
+        buf_put((struct buf *)(void *)at, bytes, n);
+        return 0;
+    }
+    if (n > 0 && bytes[n - 1] != '\0')
+        return malformed(e, s->name, "the last text has no end");
+    if (s->kind == SECTION_TEXT) {
+        if (n == 0 || strlen(bytes) + 1 != n)
+            return malformed(e, s->name, "is not exactly one text");
+        *(char **)(void *)at = mem_dup(bytes, n - 1);
+        return 0;
+    }
+    for (size_t i = 0; i < n; i += strlen(bytes + i) + 1)
+        strv_add((struct strv *)(void *)at, bytes + i);
+    return 0;
+}
+
+static int check_args(const struct buf *args, struct err *e)
+{
+    if (args->len == 0 || buf_bytes(args)[args->len - 1] != '\0')
+        return malformed(e, "args", "the last argument has no end");
+    return 0;
+}
+
+/* What the sections must be together. */
+static int check_plan(const struct plan *p, struct err *e)
+{
+    if (p->bwrap[0] != '/' || p->workspace[0] != '/' || p->cwd[0] != '/')
+        return malformed(e, "paths", "one is not absolute");
+    if (p->argv.len == 0 || p->argv.items[0][0] == '\0')
+        return malformed(e, "argv", "there is no program");
+    if (p->sources.len > PLAN_SOURCES_MAX)
+        return malformed(e, "sources", "more than PLAN_SOURCES_MAX");
+    for (size_t i = 0; i < p->sources.len; i++) {
+        if (p->sources.items[i][0] != '\0' && p->sources.items[i][0] != '/')
+            return malformed(e, "sources", "a path is not absolute");
+    }
+    if (p->guards.len % 2 != 0)
+        return malformed(e, "guards", "a name lacks its other half");
+    for (size_t i = 0; i < p->guards.len; i += 2) {
+        const char *name = p->guards.items[i];
+        if (name[0] == '\0' || strchr(name, '/') || str_eq(name, ".") || str_eq(name, ".."))
+            return malformed(e, "guards", "a name is not a plain name");
+    }
+    if (p->filter.len == 0 || p->filter.len % 8 != 0)
+        return malformed(e, "filter", "is not a whole number of instructions");
+    return check_args(&p->args, e);
+}
+
+static int read_head(const char *bytes, size_t n, struct plan *p, struct err *e)
+{
+    if (n > PLAN_MAX)
+        return malformed(e, "size", "larger than PLAN_MAX");
+    if (n < HEAD_BYTES || get_u32(bytes) != MAGIC)
+        return malformed(e, "head", "this is not a plan");
+    if (get_u32(bytes + 4) != PLAN_VERSION)
+        return malformed(e, "head", "another version wrote it; prepare again");
+    uint32_t flags = get_u32(bytes + 8);
+    if ((flags & ~FLAGS_ALL) != 0)
+        return malformed(e, "head", "unknown flags");
+    p->tty = flags & FLAG_TTY;
+    p->report = flags & FLAG_REPORT;
+    return 0;
+}
+
+static int read_all(const char *bytes, size_t n, struct plan *p, struct err *e)
+{
+    if (read_head(bytes, n, p, e) < 0)
+        return -1;
+    size_t at = HEAD_BYTES;
+    for (size_t i = 0; i < SECTIONS; i++) {
+        uint32_t len = get_u32(bytes + 12 + 4 * i);
+        if (len > n - at || len > sections[i].max)
+            return malformed(e, sections[i].name, "longer than the file or its limit");
+        p->args_at = at;
+        if (read_section(&sections[i], bytes + at, len, p, e) < 0)
+            return -1;
+        at += len;
+    }
+    if (at != n)
+        return malformed(e, "size", "bytes after the last section");
+    return check_plan(p, e);
+}
+
+int plan_read(const char *bytes, size_t n, struct plan *ret, struct err *e)
+{
+    struct plan p = {0};
+    if (read_all(bytes, n, &p, e) < 0) {
+        plan_fini(&p);
+        return -1;
+    }
+    *ret = p;
+    return 0;
+}

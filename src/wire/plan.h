@@ -1,0 +1,67 @@
+/* wire/plan: what `prepare` decided, as a file that `run` and process 1 inside only carry out.
+ *
+ * Theory. Everything that costs time or can be refused is done once, at `prepare`: the view as
+ * bubblewrap arguments, the filter as BPF, the command with its environment. The file is a fixed
+ * head and then the sections of PLAN_SECTIONS in that order, nothing between them and nothing
+ * after, so one addition checks every length. The arguments of bubblewrap are the last section:
+ * `run` gives bubblewrap a descriptor that stands at their beginning and ends at their end.
+ * Numbers are little-endian.
+ *
+ * The file is ours and private, but it is read as if it were not: every length is checked, every
+ * text ends in its NUL, no count is trusted. Must not: look at the file system.
+ */
+#ifndef CODESPACE_WIRE_PLAN_H
+#define CODESPACE_WIRE_PLAN_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PLAN_VERSION 1u
+/* A request of HELPER_REQUEST_MAX, the view's arguments and a filter fit. */
+#define PLAN_MAX (8u << 20)
+/* Instructions of a filter: the kernel's BPF_MAXINSNS. */
+#define PLAN_FILTER_MAX 4096u
+/* Descriptors that the view needs (paths opened at run, empty files). */
+#define PLAN_SOURCES_MAX 2048u
+
+/* Descriptor numbers on the way through bubblewrap; the arguments are written for these.
+ * bubblewrap itself has /dev/null as 0 and 1 and the control socket as 2: it stays until the
+ * namespaces are gone, and must not hold the command's pipes open as long. Process 1 inside puts
+ * them back. */
+enum plan_fd {
+    PLAN_FD_PLAN = 3,
+    PLAN_FD_HELPER = 4, /* this executable */
+    PLAN_FD_STDIN = 5,  /* the command's */
+    PLAN_FD_STDOUT = 6,
+    PLAN_FD_STDERR = 7,
+    PLAN_FD_ARGS = 8,
+    PLAN_FD_SOURCE = 9, /* source i is PLAN_FD_SOURCE + i */
+};
+
+struct plan {
+    bool tty;    /* descriptor 0 becomes the command's controlling terminal */
+    bool report; /* instead of a command: report what is seen inside (probe) */
+    char *bwrap; /* absolute path of bubblewrap */
+    char *workspace;
+    char *cwd;
+    struct strv argv;
+    struct strv env;
+    struct strv sources; /* "" = an empty file; else a path to open without symbolic links */
+    struct strv guards;  /* pairs: a protected name that is not mounted, what it links to or "" */
+    struct buf filter;   /* struct sock_filter[] */
+    struct buf args;     /* of bubblewrap, each with its NUL */
+    size_t args_at;      /* filled by plan_read: offset of the arguments in the file */
+};
+
+void plan_fini(struct plan *p);
+
+void plan_write(const struct plan *p, struct buf *out);
+
+/* Errors: PARSE_ERROR with what is wrong. */
+int plan_read(const char *bytes, size_t n, struct plan *ret, struct err *e);
+
+#endif

@@ -1,0 +1,282 @@
+/* wire/helper: requests, answers and control lines, there and back and refused. */
+#include "../../helpers/unit.h"
+#include "base/mem.h"
+#include "wire/helper.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define HEAD                                                                                       \
+    "\"protocol\":1,\"workspace_root\":\"/w\",\"command_cwd\":\"/w/sub\","                         \
+    "\"writable_workspace\":true,\"network\":\"restricted\",\"argv\":[\"make\",\"\"]"
+
+static int read_request(const char *text, struct helper_request *ret, struct err *e)
+{
+    return helper_request_read(text, strlen(text), ret, e);
+}
+
+static void test_minimal_request(void **state)
+{
+    (void)state;
+    struct helper_request r;
+    struct err e = {0};
+    assert_int_equal(read_request("{" HEAD "}", &r, &e), 0);
+    assert_string_equal(r.view.workspace, "/w");
+    assert_string_equal(r.cwd, "/w/sub");
+    assert_true(r.view.workspace_writable);
+    assert_int_equal(r.network, HELPER_NETWORK_RESTRICTED);
+    assert_int_equal(r.view.read, VIEW_READ_MINIMAL);
+    assert_false(r.tty);
+    assert_int_equal(r.argv.len, 2);
+    assert_string_equal(r.argv.items[1], "");
+    assert_int_equal(r.env.len, 0);
+    assert_int_equal(r.view.n_mounts, 0);
+    assert_int_equal(r.view.hidden.len, 0);
+    assert_int_equal(r.view.protect.len, 3);
+    assert_true(strv_has(&r.view.protect, ".git"));
+    helper_request_fini(&r);
+    /* an empty list is not an absent one */
+    assert_int_equal(read_request("{" HEAD ",\"protect\":[]}", &r, &e), 0);
+    assert_int_equal(r.view.protect.len, 0);
+    helper_request_fini(&r);
+}
+
+static void test_there_and_back(void **state)
+{
+    (void)state;
+    struct helper_request r = {0};
+    struct helper_request q;
+    struct err e = {0};
+    autobuf a = BUF_INIT;
+    autobuf b = BUF_INIT;
+    r.view.read = VIEW_READ_ALL;
+    r.view.workspace = mem_strdup("/w \"quoted\"\n");
+    r.view.mounts = mem_zalloc(2, sizeof(*r.view.mounts));
+    r.view.n_mounts = 2;
+    r.view.mounts[0] = (struct view_mount){mem_strdup("/data"), false};
+    r.view.mounts[1] = (struct view_mount){mem_strdup("/out"), true};
+    strv_add(&r.view.hidden, "/home/u/.ssh");
+    strv_add(&r.view.protect, ".hg");
+    r.cwd = mem_strdup("/");
+    r.network = HELPER_NETWORK_ENABLED;
+    r.tty = true;
+    strv_add(&r.argv, "sh");
+    strv_add(&r.argv, "a\tb");
+    strv_add(&r.env, "K=V=W");
+    strv_add(&r.env, "EMPTY=");
+    helper_request_write(&r, &a);
+    assert_int_equal(helper_request_read(buf_bytes(&a), a.len, &q, &e), 0);
+    assert_true(q.view.mounts[1].writable && !q.view.mounts[0].writable);
+    assert_int_equal(q.network, HELPER_NETWORK_ENABLED);
+    helper_request_write(&q, &b);
+    assert_string_equal(buf_cstr(&a), buf_cstr(&b));
+    helper_request_fini(&r);
+    helper_request_fini(&q);
+}
+
+/* Whole requests, each with the word its message must hold. */
+static void test_refuses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *word;
+    } bad[] = {
+        {"", "request"},
+        {"{}", "protocol"},
+        {"{" HEAD ",\"surprise\":1}", "surprise"},
+        {"{\"protocol\":2}", "protocol"},
+        {"{" HEAD ",\"read\":\"most\"}", "read"},
+        {"{" HEAD ",\"env\":[\"=x\"]}", "env"},
+        {"{" HEAD ",\"env\":[\"novalue\"]}", "env"},
+        {"{" HEAD ",\"hidden\":[\"rel\"]}", "hidden"},
+        {"{" HEAD ",\"hidden\":[\"/a/../b\"]}", "hidden"},
+        {"{" HEAD ",\"protect\":[\"a/b\"]}", "protect"},
+        {"{" HEAD ",\"protect\":[\"..\"]}", "protect"},
+        {"{" HEAD ",\"protect\":[\"\"]}", "protect"},
+        {"{" HEAD ",\"mounts\":[{}]}", "mounts[0].path"},
+        {"{" HEAD ",\"mounts\":[{\"path\":\"/a/\"}]}", "mounts[0]"},
+        {"{" HEAD ",\"mounts\":[{\"path\":\"/a\"},{\"path\":\"/a//b\"}]}", "mounts[1]"},
+        {"{" HEAD ",\"mounts\":[{\"path\":\"/a\",\"mode\":\"rw\"}]}", "mode"},
+        {"{\"protocol\":1,\"workspace_root\":\"w\",\"command_cwd\":\"/w\",\"writable_workspace\":"
+         "true,\"network\":\"restricted\",\"argv\":[\"x\"]}",
+         "workspace_root"},
+        {"{\"protocol\":1,\"workspace_root\":\"/w\",\"command_cwd\":\"/w/./x\","
+         "\"writable_workspace\":true,\"network\":\"restricted\",\"argv\":[\"x\"]}",
+         "command_cwd"},
+        {"{\"protocol\":1,\"workspace_root\":\"/w\",\"command_cwd\":\"/w\",\"writable_workspace\":"
+         "true,\"network\":\"restricted\",\"argv\":[\"\"]}",
+         "argv"},
+        {"{\"protocol\":1,\"workspace_root\":\"/w\",\"command_cwd\":\"/w\",\"writable_workspace\":"
+         "true,\"network\":\"restricted\",\"argv\":[]}",
+         "argv"},
+        {"{\"protocol\":1,\"workspace_root\":\"/w\",\"command_cwd\":\"/w\",\"writable_workspace\":"
+         "true,\"network\":\"restricted\",\"argv\":[\"a\\u0000b\"]}",
+         "argv"},
+        {"{\"protocol\":1,\"workspace_root\":\"/w\",\"command_cwd\":\"/w\",\"writable_workspace\":"
+         "true,\"network\":\"open\",\"argv\":[\"a\"]}",
+         "network"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct helper_request r = {0};
+        struct err e = {0};
+        if (read_request(bad[i].text, &r, &e) != -1)
+            fail_msg("accepted: %s", bad[i].text);
+        assert_int_equal(e.code, ERR_INVALID_COMMAND);
+        if (strstr(e.message, bad[i].word) == NULL)
+            fail_msg("%s: %s", bad[i].text, e.message);
+        assert_null(r.cwd);
+    }
+}
+
+static void test_too_many_names(void **state)
+{
+    (void)state;
+    struct helper_request r;
+    struct err e = {0};
+    autobuf b = BUF_INIT;
+    buf_puts(&b, "{" HEAD ",\"protect\":[");
+    for (int i = 0; i <= HELPER_REMOVED_MAX; i++)
+        buf_printf(&b, "%s\"n%d\"", i ? "," : "", i);
+    buf_puts(&b, "]}");
+    assert_int_equal(helper_request_read(buf_bytes(&b), b.len, &r, &e), -1);
+    assert_non_null(strstr(e.message, "protect"));
+}
+
+static void test_answers(void **state)
+{
+    (void)state;
+    autobuf b = BUF_INIT;
+    autofree char *path = NULL;
+    struct err e = {0};
+    helper_answer_write_plan("/tmp/x/plan", &b);
+    assert_string_equal(buf_cstr(&b), "{\"type\":\"prepared\",\"plan_path\":\"/tmp/x/plan\"}\n");
+    assert_int_equal(helper_answer_read(buf_bytes(&b), b.len, &path, &e), 0);
+    assert_string_equal(path, "/tmp/x/plan");
+    buf_truncate(&b, 0);
+    helper_answer_write_error("no \"such\" thing", &b);
+    assert_int_equal(helper_answer_read(buf_bytes(&b), b.len, &path, &e), -1);
+    assert_int_equal(e.code, ERR_PROCESS_SPAWN_FAILED);
+    assert_non_null(strstr(e.message, "no \"such\" thing"));
+    static const char *const bad[] = {
+        "",
+        "x",
+        "{}",
+        "{\"type\":\"prepared\"}",
+        "{\"type\":\"prepared\",\"plan_path\":\"rel\"}",
+        "{\"type\":\"prepared\",\"plan_path\":\"/a\"} trailing",
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_int_equal(helper_answer_read(bad[i], strlen(bad[i]), &path, &e), -1);
+        assert_int_equal(e.code, ERR_PROCESS_SPAWN_FAILED);
+    }
+}
+
+static void check_event(const struct helper_verdict *v)
+{
+    struct helper_verdict got;
+    autobuf b = BUF_INIT;
+    helper_verdict_write(v, &b);
+    assert_int_equal(buf_bytes(&b)[b.len - 1], '\n');
+    helper_verdict_read(buf_bytes(&b), b.len - 1, &got);
+    assert_memory_equal(v, &got, sizeof(got));
+}
+
+static void test_events(void **state)
+{
+    (void)state;
+    check_event(&(struct helper_verdict){.event = HELPER_STARTED});
+    check_event(&(struct helper_verdict){.event = HELPER_EXEC_FAILED, .value = 2, .message = "m"});
+    check_event(&(struct helper_verdict){.event = HELPER_FAILED, .value = 189, .message = "\"x\""});
+    struct helper_verdict end = {.event = HELPER_EXIT,
+                                 .value = 137,
+                                 .background = 3,
+                                 .cpu_us = 1234567890123,
+                                 .max_rss_kib = 4096,
+                                 .removed = {".git", ".codex"}};
+    check_event(&end);
+    end.event = HELPER_SIGNAL;
+    end.value = 9;
+    check_event(&end);
+    check_event(&(struct helper_verdict){.event = HELPER_TEXT, .message = "bwrap: no"});
+}
+
+/* What is not an event in full is text, never half an event. */
+static void test_not_events(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "",
+        "bwrap: Can't mount proc",
+        "{",
+        "{\"event\":\"party\"}",
+        "{\"event\":\"exit\"}",
+        "{\"event\":\"exit\",\"code\":-1}",
+        "{\"event\":\"exit\",\"code\":\"0\"}",
+        "{\"event\":\"exit\",\"code\":1e3}",
+        "{\"event\":\"signal\",\"signal\":99999}",
+        "{\"event\":\"exit\",\"code\":0,\"code\":1}",
+        "[{\"event\":\"started\"}]",
+    };
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct helper_verdict v;
+        helper_verdict_read(lines[i], strlen(lines[i]), &v);
+        assert_int_equal(v.event, HELPER_TEXT);
+        assert_string_equal(v.message, lines[i]);
+        assert_int_equal(v.value, 0);
+    }
+}
+
+static void test_text_is_bounded(void **state)
+{
+    (void)state;
+    struct helper_verdict v;
+    char line[4096];
+    memset(line, 'x', sizeof(line));
+    line[3] = '\0';
+    helper_verdict_read(line, sizeof(line), &v);
+    assert_int_equal(v.event, HELPER_TEXT);
+    assert_int_equal(strlen(v.message), sizeof(v.message) - 1);
+    assert_int_equal(v.message[3], ' ');
+}
+
+static void test_removed_is_bounded(void **state)
+{
+    (void)state;
+    struct helper_verdict v;
+    autobuf b = BUF_INIT;
+    buf_puts(&b, "{\"event\":\"exit\",\"code\":0,\"removed\":[1,\"\"");
+    for (int i = 0; i < 100; i++)
+        buf_printf(&b, ",\"n%d\"", i);
+    buf_puts(&b, "]}");
+    helper_verdict_read(buf_bytes(&b), b.len, &v);
+    assert_int_equal(v.event, HELPER_EXIT);
+    assert_string_equal(v.removed[0], "n0");
+    assert_string_equal(v.removed[HELPER_REMOVED_MAX - 1], "n15");
+}
+
+static void test_signals(void **state)
+{
+    (void)state;
+    autobuf b = BUF_INIT;
+    helper_signal_write(15, &b);
+    assert_string_equal(buf_cstr(&b), "{\"op\":\"signal\",\"signal\":15}\n");
+    assert_int_equal(helper_signal_read(buf_bytes(&b), b.len - 1), 15);
+    static const char *const bad[] = {
+        "",
+        "{}",
+        "{\"op\":\"signal\"}",
+        "{\"op\":\"signal\",\"signal\":0}",
+        "{\"op\":\"signal\",\"signal\":65}",
+        "{\"op\":\"kill\",\"signal\":9}",
+        "{\"op\":\"signal\",\"signal\":9,\"pid\":1}",
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(helper_signal_read(bad[i], strlen(bad[i])), -EINVAL);
+}
+
+UNIT_MAIN(cmocka_unit_test(test_minimal_request), cmocka_unit_test(test_there_and_back),
+          cmocka_unit_test(test_refuses), cmocka_unit_test(test_too_many_names),
+          cmocka_unit_test(test_answers), cmocka_unit_test(test_events),
+          cmocka_unit_test(test_not_events), cmocka_unit_test(test_text_is_bounded),
+          cmocka_unit_test(test_removed_is_bounded), cmocka_unit_test(test_signals))
