@@ -1,0 +1,78 @@
+/* sys/session: see session.h. */
+#include "sys/session.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "sys/fd.h"
+#include "sys/spawn.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A member that forks while we walk can be missed once; its child is found by the next walk. */
+#define WALKS_MAX 4
+
+/* The group of `pid` when it is a live member of session `sid`, else -1. The name in the second
+ * field may hold anything, so the fields are counted from the last closing bracket. */
+static pid_t member_group(pid_t pid, pid_t sid)
+{
+    char path[64];
+    char text[512];
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : fd_read(fd, text, sizeof(text) - 1);
+    if (n <= 0)
+        return -1;
+    text[n] = '\0';
+    const char *after = strrchr(text, ')');
+    char state = 0;
+    int parent = 0, group = 0, session = 0;
+    if (after == NULL || sscanf(after + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4)
+        return -1;
+    return session == sid && state != 'Z' && state != 'X' ? group : -1;
+}
+
+static void signal_member(pid_t pid, pid_t sid, int signal)
+{
+    autofd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd >= 0 && member_group(pid, sid) >= 0)
+        (void)spawn_signal(pidfd, signal);
+}
+
+/* Signal the members outside the leader's group; count all but the leader. */
+static unsigned walk(pid_t sid, int signal)
+{
+    unsigned found = 0;
+    DIR *dir = opendir("/proc");
+    if (dir == NULL)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        uint64_t pid = 0;
+        if (num_parse_u64(entry->d_name, 1, INT32_MAX, &pid) < 0 || (pid_t)pid == sid)
+            continue;
+        pid_t group = member_group((pid_t)pid, sid);
+        if (group >= 0)
+            found++;
+        if (group >= 0 && group != sid)
+            signal_member((pid_t)pid, sid, signal);
+    }
+    closedir(dir);
+    return found;
+}
+
+unsigned session_signal(pid_t sid, int signal)
+{
+    unsigned members = walk(sid, signal);
+    (void)kill(-sid, signal);
+    unsigned left = signal == SIGKILL ? members : 0;
+    for (int i = 1; left > 0 && i < WALKS_MAX; i++) {
+        left = walk(sid, signal);
+        (void)kill(-sid, signal);
+    }
+    return members;
+}
