@@ -1,0 +1,98 @@
+/* core/version: see version.h. */
+#include "core/version.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PREFIX "sha256:"
+#define DIGEST_LEN 32
+/* What version_of_fd reads at a time: large enough to hide the system call. */
+#define CHUNK (64u << 10)
+
+static EVP_MD *sha256;
+static pthread_once_t sha256_once = PTHREAD_ONCE_INIT;
+
+static void fetch(void)
+{
+    /* Hashing needs no configuration file, and one named by the environment must not load code. */
+    ensure(OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) == 1);
+    sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+    ensure(sha256 != NULL);
+}
+
+static const EVP_MD *algorithm(void)
+{
+    pthread_once(&sha256_once, fetch);
+    return sha256;
+}
+
+static void write_version(const unsigned char digest[DIGEST_LEN], char ret[FILES_VERSION_LEN])
+{
+    static const char hex[] = "0123456789abcdef";
+    memcpy(ret, PREFIX, strlen(PREFIX));
+    char *at = ret + strlen(PREFIX);
+    for (size_t i = 0; i < DIGEST_LEN; i++) {
+        *at++ = hex[digest[i] >> 4];
+        *at++ = hex[digest[i] & 15];
+    }
+    *at = '\0';
+}
+
+void version_begin(struct version_hash *h)
+{
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    ensure(ctx != NULL);
+    ensure(EVP_DigestInit_ex2(ctx, algorithm(), NULL) == 1);
+    h->ctx = ctx;
+}
+
+void version_add(struct version_hash *h, const void *bytes, size_t n)
+{
+    ensure(EVP_DigestUpdate(h->ctx, bytes, n) == 1);
+}
+
+void version_end(struct version_hash *h, char ret[FILES_VERSION_LEN])
+{
+    unsigned char digest[DIGEST_LEN];
+    ensure(EVP_DigestFinal_ex(h->ctx, digest, NULL) == 1);
+    EVP_MD_CTX_free(steal(h->ctx));
+    write_version(digest, ret);
+}
+
+void version_of(const void *bytes, size_t n, char ret[FILES_VERSION_LEN])
+{
+    unsigned char digest[DIGEST_LEN];
+    ensure(EVP_Digest(bytes, n, digest, NULL, algorithm(), NULL) == 1);
+    write_version(digest, ret);
+}
+
+int version_of_fd(int fd, char ret[FILES_VERSION_LEN])
+{
+    char chunk[CHUNK];
+    struct version_hash h;
+    version_begin(&h);
+    ssize_t n = 0;
+    while ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR)) {
+        if (n > 0)
+            version_add(&h, chunk, (size_t)n);
+    }
+    int error = n < 0 ? -errno : 0;
+    char version[FILES_VERSION_LEN];
+    version_end(&h, version);
+    if (error == 0)
+        memcpy(ret, version, sizeof(version));
+    return error;
+}
+
+bool version_valid(const char *version)
+{
+    size_t prefix = strlen(PREFIX);
+    return strncmp(version, PREFIX, prefix) == 0 && strlen(version) == FILES_VERSION_LEN - 1 &&
+           strspn(version + prefix, "0123456789abcdef") == (size_t)DIGEST_LEN * 2;
+}
