@@ -1,0 +1,63 @@
+/* core/plan: what a patch would make of the files, worked out in memory.
+ *
+ * Theory. A plan is a table of paths. Each is looked at on disk once and then lives in memory: the
+ * sections of a patch are carried out in order on this table, so several sections for one file, an
+ * addition that is updated further down, or a deletion followed by an addition mean what they say.
+ * Only the difference between the first look and the end is written by core/txn, which checks that
+ * the disk is still as it was looked at.
+ *
+ * Rules. An addition and the target of a move must not exist; a deletion, an update and the source
+ * of a move must. A file that is deleted and added again in one patch is replaced and keeps its
+ * mode. A file and a directory of one name cannot both come out of a patch. Every path passes the
+ * lexical rule, the workspace's policy, and is opened beneath the root.
+ *
+ * Must not: write anything.
+ */
+#ifndef CODESPACE_CORE_PLAN_H
+#define CODESPACE_CORE_PLAN_H
+
+#include "base/map.h"
+#include "core/hunk.h"
+#include "core/registry.h"
+
+#include <sys/stat.h>
+
+struct plan_file {
+    char *path;
+    /* On disk. */
+    bool existed;
+    struct stat st;
+    char before[FILES_VERSION_LEN]; /* "" when it did not exist */
+    /* In memory. */
+    bool touched; /* by a section; expectations only look */
+    bool exists;
+    bool loaded; /* `content` holds it */
+    bool moved;  /* came here by a move */
+    bool fuzzy;
+    struct buf content;
+    const struct plan_file *origin; /* whose mode and owner a moved file takes; NULL = its own */
+};
+
+struct plan {
+    const struct workspace *ws;
+    struct plan_file **files; /* in the order of the first look */
+    size_t n;
+    size_t cap;
+    struct map by_path;
+    uint64_t held; /* bytes of all contents */
+    uint64_t work; /* see hunks_apply() */
+};
+
+void plan_fini(struct plan *p);
+
+/* Compare the disk with what the caller expects ("sha256:..." or "absent"). Errors:
+ * VERSION_CONFLICT with both versions, INVALID_ARGUMENT, and those of looking at a file. */
+int plan_expect(struct plan *p, const struct patch_expect *expect, size_t n, struct err *e);
+
+/* Carry out the sections. Errors: as patch_apply(). */
+int plan_sections(struct plan *p, const struct patch_doc *doc, struct err *e);
+
+/* Does the file come out other than it was? */
+bool plan_changes(const struct plan_file *f);
+
+#endif

@@ -1,0 +1,72 @@
+/* core/txn: change several files of a workspace, all of them or none.
+ *
+ * Theory. Three phases. Stage: make missing directories, write every new content into a temporary
+ * file beside its target, with owner, mode and attributes of the file it replaces, and fsync it.
+ * Commit: look once more whether every target still is what was planned against, then rename one
+ * after the other: a replacement exchanges the two names, so what was there is never gone and lies
+ * under the temporary name; a removal renames aside; a new file takes its name only if nobody has
+ * it. What comes aside is checked again, which closes the gap between looking and renaming. Finish:
+ * fsync the directories, then unlink what lies aside. Any failure before that goes back: the very
+ * inodes that were there get their names again, new directories are taken away.
+ *
+ * Directories are held open from the first use on, so a directory that is renamed or swapped for a
+ * link meanwhile cannot lead a write or a clean-up elsewhere.
+ *
+ * Must not: write into an existing inode (it may have names elsewhere, A18); go on after somebody
+ * else changed a target; leave a temporary file, but for one case: when an old file cannot be put
+ * back (the disk fails, or somebody took its name meanwhile), its only copy stays and is named.
+ */
+#ifndef CODESPACE_CORE_TXN_H
+#define CODESPACE_CORE_TXN_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/stat.h>
+
+/* Directories that are held open; more are opened again for each use and compared. */
+#define TXN_DIRS_HELD 256u
+
+enum txn_kind { TXN_CREATE, TXN_REPLACE, TXN_REMOVE };
+
+struct txn_op {
+    enum txn_kind kind;
+    const char *path;  /* normalised; each path once */
+    const char *bytes; /* the new content */
+    size_t len;
+    const struct stat *was;      /* REPLACE, REMOVE: the file that was planned against */
+    const char *meta_path;       /* file whose owner, mode and attributes to take, or NULL */
+    const struct stat *meta_was; /* its fstat */
+};
+
+enum txn_step {
+    TXN_DIRECTORY,
+    TXN_STAGE,
+    TXN_CHECK,
+    TXN_COMMIT,
+    TXN_SYNC,
+    TXN_FINISH,
+    TXN_UNDO,
+};
+
+/* For tests: called before each step of operation `op`; a negative errno makes the step fail with
+ * it. May change the disk, which is how races are staged. */
+struct txn_probe {
+    int (*before)(void *data, enum txn_step step, size_t op);
+    void *data;
+};
+
+enum txn_outcome {
+    TXN_APPLIED,
+    TXN_REFUSED,     /* nothing was renamed yet; the disk is as it was */
+    TXN_ROLLED_BACK, /* what was renamed was put back; the disk is as it was */
+    TXN_PARTIAL,     /* something could not be put back */
+};
+
+/* Run. Unless applied, *why says what failed. standing[i] becomes true when the effect of ops[i]
+ * is on the disk. `probe` may be NULL. */
+enum txn_outcome txn_run(int root_fd, const struct txn_op *ops, size_t n,
+                         const struct txn_probe *probe, bool *standing, struct err *why);
+
+#endif

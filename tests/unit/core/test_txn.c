@@ -1,0 +1,377 @@
+/* core/txn: a failure at every step leaves the disk as it was; others' changes in between are seen;
+ * what cannot be put back is told (F11, A18). Runs a second time with renameat2 denied, as on a
+ * file system that cannot exchange names. */
+#include "../../helpers/deny.h"
+#include "../../helpers/scratch.h"
+#include "../../helpers/unit.h"
+#include "base/mem.h"
+#include "core/txn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The transaction that all tests run: two files in new directories, one replaced, one removed, one
+ * moved. */
+#define N_OPS 5
+
+struct job {
+    struct scratch *s;
+    struct stat replaced;
+    struct stat removed;
+    struct stat moved;
+    struct txn_op ops[N_OPS];
+    bool standing[N_OPS];
+    struct err why;
+    /* The probe. */
+    enum txn_step step;
+    size_t op;
+    int fail;
+    void (*act)(struct scratch *s);
+    enum txn_step step2;
+    size_t op2;
+    void (*act2)(struct scratch *s);
+};
+
+static int probe(void *data, enum txn_step step, size_t op)
+{
+    struct job *j = data;
+    if (j->act2 != NULL && step == j->step2 && op == j->op2)
+        j->act2(j->s);
+    if (step != j->step || op != j->op)
+        return 0;
+    if (j->act != NULL)
+        j->act(j->s);
+    return j->fail;
+}
+
+static void stat_of(struct scratch *s, const char *path, struct stat *st)
+{
+    assert_int_equal(fstatat(s->ws.root_fd, path, st, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+static void job_init(struct job *j, struct scratch *s)
+{
+    *j = (struct job){.s = s, .op = SIZE_MAX};
+    scratch_put(s, "d/replaced", "old\n");
+    scratch_put(s, "removed", "old\n");
+    scratch_put(s, "moved", "old\n");
+    stat_of(s, "d/replaced", &j->replaced);
+    stat_of(s, "removed", &j->removed);
+    stat_of(s, "moved", &j->moved);
+    const struct txn_op ops[N_OPS] = {
+        {TXN_CREATE, "x/y/new", "new\n", 4, NULL, NULL, NULL},
+        {TXN_REPLACE, "d/replaced", "NEW\n", 4, &j->replaced, "d/replaced", &j->replaced},
+        {TXN_REMOVE, "removed", NULL, 0, &j->removed, NULL, NULL},
+        {TXN_CREATE, "x/target", "moved\n", 6, NULL, "moved", &j->moved},
+        {TXN_REMOVE, "moved", NULL, 0, &j->moved, NULL, NULL},
+    };
+    memcpy(j->ops, ops, sizeof(ops));
+}
+
+static enum txn_outcome job_run(struct job *j)
+{
+    struct txn_probe p = {probe, j};
+    return txn_run(j->s->ws.root_fd, j->ops, N_OPS, &p, j->standing, &j->why);
+}
+
+static void expect_inode(struct scratch *s, const char *path, const struct stat *was)
+{
+    struct stat st;
+    stat_of(s, path, &st);
+    assert_int_equal(st.st_ino, was->st_ino);
+    assert_int_equal(st.st_mtim.tv_nsec, was->st_mtim.tv_nsec);
+    scratch_expect(s, path, "old\n");
+}
+
+/* As it was: the very inodes, and nothing besides. */
+static void expect_untouched(struct job *j)
+{
+    expect_inode(j->s, "d/replaced", &j->replaced);
+    expect_inode(j->s, "removed", &j->removed);
+    expect_inode(j->s, "moved", &j->moved);
+    assert_false(scratch_has(j->s, "x"));
+    assert_int_equal(scratch_leftovers(j->s), 0);
+    for (size_t i = 0; i < N_OPS; i++)
+        assert_false(j->standing[i]);
+}
+
+static void test_applies(void **state)
+{
+    struct scratch *s = *state;
+    struct job j;
+    job_init(&j, s);
+    assert_int_equal(fchmodat(s->ws.root_fd, "moved", 0751, 0), 0);
+    stat_of(s, "moved", &j.moved);
+    assert_int_equal(job_run(&j), TXN_APPLIED);
+    scratch_expect(s, "x/y/new", "new\n");
+    scratch_expect(s, "d/replaced", "NEW\n");
+    scratch_expect(s, "x/target", "moved\n");
+    assert_false(scratch_has(s, "removed"));
+    assert_false(scratch_has(s, "moved"));
+    assert_int_equal(scratch_leftovers(s), 0);
+    struct stat st;
+    stat_of(s, "x/target", &st);
+    assert_int_equal(st.st_mode & 07777, 0751);
+    for (size_t i = 0; i < N_OPS; i++)
+        assert_true(j.standing[i]);
+}
+
+static void test_a_failure_at_every_step_leaves_everything(void **state)
+{
+    struct scratch *s = *state;
+    static const enum txn_step steps[] = {TXN_DIRECTORY, TXN_STAGE, TXN_CHECK, TXN_COMMIT};
+    static const int errors[] = {-ENOSPC, -EACCES, -EIO, -EROFS};
+    for (size_t k = 0; k < ARRAY_LEN(steps); k++) {
+        for (size_t op = 0; op < N_OPS; op++) {
+            struct job j;
+            job_init(&j, s);
+            j.step = steps[k];
+            j.op = op;
+            j.fail = errors[(k + op) % ARRAY_LEN(errors)];
+            bool committed = steps[k] == TXN_COMMIT && op > 0;
+            assert_int_equal(job_run(&j), committed ? TXN_ROLLED_BACK : TXN_REFUSED);
+            assert_int_equal(j.why.code, ERR_FILE_OPERATION_FAILED);
+            assert_int_equal(j.why.sys, -j.fail);
+            assert_non_null(strstr(j.why.message, j.ops[op].path));
+            expect_untouched(&j);
+        }
+    }
+}
+
+static void test_a_failed_sync_goes_back(void **state)
+{
+    struct scratch *s = *state;
+    struct job j;
+    job_init(&j, s);
+    j.step = TXN_SYNC;
+    j.op = 0;
+    j.fail = -EIO;
+    assert_int_equal(job_run(&j), TXN_ROLLED_BACK);
+    expect_untouched(&j);
+}
+
+/* ---- others write meanwhile ---- */
+
+static void write_in_place(struct scratch *s)
+{
+    scratch_put(s, "d/replaced", "theirs, longer\n");
+}
+
+static void save_atomically(struct scratch *s)
+{
+    scratch_put(s, "d/tmp", "theirs\n");
+    assert_int_equal(renameat(s->ws.root_fd, "d/tmp", s->ws.root_fd, "d/replaced"), 0);
+}
+
+static void remove_target(struct scratch *s)
+{
+    assert_int_equal(unlinkat(s->ws.root_fd, "d/replaced", 0), 0);
+}
+
+static void put_directory(struct scratch *s)
+{
+    remove_target(s);
+    scratch_put(s, "d/replaced/inner", "theirs\n");
+}
+
+static void put_symlink(struct scratch *s)
+{
+    scratch_put(s, "../outside", "old\n");
+    remove_target(s);
+    assert_int_equal(symlinkat("../../outside", s->ws.root_fd, "d/replaced"), 0);
+}
+
+static void make_new(struct scratch *s)
+{
+    scratch_put(s, "x/y/new", "theirs\n");
+}
+
+static void replace_removed(struct scratch *s)
+{
+    scratch_put(s, "tmp", "theirs\n");
+    assert_int_equal(renameat(s->ws.root_fd, "tmp", s->ws.root_fd, "removed"), 0);
+}
+
+static const struct {
+    void (*act)(struct scratch *s);
+    enum txn_step step;
+    size_t op;
+    enum err_code code;
+    const char *path;
+    const char *holds; /* NULL: does not exist */
+} races[] = {
+    {write_in_place, TXN_STAGE, 1, ERR_VERSION_CONFLICT, "d/replaced", "theirs, longer\n"},
+    {write_in_place, TXN_CHECK, 1, ERR_VERSION_CONFLICT, "d/replaced", "theirs, longer\n"},
+    {write_in_place, TXN_COMMIT, 1, ERR_VERSION_CONFLICT, "d/replaced", "theirs, longer\n"},
+    {save_atomically, TXN_STAGE, 1, ERR_VERSION_CONFLICT, "d/replaced", "theirs\n"},
+    {save_atomically, TXN_CHECK, 1, ERR_VERSION_CONFLICT, "d/replaced", "theirs\n"},
+    {save_atomically, TXN_COMMIT, 1, ERR_VERSION_CONFLICT, "d/replaced", "theirs\n"},
+    {remove_target, TXN_CHECK, 1, ERR_VERSION_CONFLICT, "d/replaced", NULL},
+    {remove_target, TXN_COMMIT, 1, ERR_VERSION_CONFLICT, "d/replaced", NULL},
+    {put_directory, TXN_CHECK, 1, ERR_VERSION_CONFLICT, "d/replaced/inner", "theirs\n"},
+    {put_directory, TXN_COMMIT, 1, ERR_VERSION_CONFLICT, "d/replaced/inner", "theirs\n"},
+    {put_symlink, TXN_CHECK, 1, ERR_VERSION_CONFLICT, "../outside", "old\n"},
+    {put_symlink, TXN_COMMIT, 1, ERR_VERSION_CONFLICT, "../outside", "old\n"},
+    {make_new, TXN_CHECK, 0, ERR_ADD_FILE_EXISTS, "x/y/new", "theirs\n"},
+    {make_new, TXN_COMMIT, 0, ERR_ADD_FILE_EXISTS, "x/y/new", "theirs\n"},
+    {replace_removed, TXN_CHECK, 2, ERR_VERSION_CONFLICT, "removed", "theirs\n"},
+    {replace_removed, TXN_COMMIT, 2, ERR_VERSION_CONFLICT, "removed", "theirs\n"},
+};
+
+static void expect_race(struct scratch *s, size_t i)
+{
+    struct job j;
+    job_init(&j, s);
+    j.step = races[i].step;
+    j.op = races[i].op;
+    j.act = races[i].act;
+    enum txn_outcome out = job_run(&j);
+    /* What is there before the first rename is seen before the first rename. */
+    enum txn_outcome want =
+        races[i].step == TXN_COMMIT && races[i].op > 0 ? TXN_ROLLED_BACK : TXN_REFUSED;
+    if (out != want)
+        fail_msg("race %zu: outcome %d, %s", i, (int)out, j.why.message);
+    if (j.why.code != races[i].code)
+        fail_msg("race %zu: %s", i, j.why.message);
+    if (races[i].holds == NULL)
+        assert_false(scratch_has(s, races[i].path));
+    else
+        scratch_expect(s, races[i].path, races[i].holds);
+    expect_inode(s, "moved", &j.moved);
+    assert_false(scratch_has(s, "x/target"));
+    assert_int_equal(scratch_leftovers(s), 0);
+}
+
+static void test_races_are_seen(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(races); i++) {
+        void *scratch = NULL;
+        assert_int_equal(scratch_up(&scratch), 0);
+        expect_race(scratch, i);
+        assert_int_equal(scratch_down(&scratch), 0);
+    }
+}
+
+/* ---- directories that move away meanwhile ---- */
+
+static void swap_directory_for_link(struct scratch *s)
+{
+    scratch_mkdir(s, "../outside");
+    assert_int_equal(renameat(s->ws.root_fd, "d", s->ws.root_fd, "elsewhere"), 0);
+    assert_int_equal(symlinkat("../outside", s->ws.root_fd, "d"), 0);
+}
+
+static void test_a_swapped_directory_leads_nowhere(void **state)
+{
+    struct scratch *s = *state;
+    struct job j;
+    job_init(&j, s);
+    j.step = TXN_COMMIT;
+    j.op = 0;
+    j.act = swap_directory_for_link;
+    assert_int_equal(job_run(&j), TXN_APPLIED);
+    scratch_expect(s, "elsewhere/replaced", "NEW\n");
+    assert_false(scratch_has(s, "../outside/replaced"));
+    assert_int_equal(scratch_leftovers(s), 0);
+}
+
+/* ---- what cannot be put back ---- */
+
+static void test_what_is_stuck_is_told_and_kept(void **state)
+{
+    struct scratch *s = *state;
+    struct job j;
+    job_init(&j, s);
+    j.step = TXN_UNDO;
+    j.op = 1;
+    j.fail = -EIO;
+    /* The commit of the fourth operation fails because its target appears. */
+    j.step2 = TXN_COMMIT;
+    j.op2 = 3;
+    j.act2 = make_new;
+    struct stat st;
+    j.ops[3].path = "x/y/new"; /* taken by the first operation: fails at commit */
+    assert_int_equal(job_run(&j), TXN_PARTIAL);
+    assert_true(j.standing[1]);
+    assert_false(j.standing[0]);
+    assert_false(j.standing[2]);
+    scratch_expect(s, "d/replaced", "NEW\n");
+    expect_inode(s, "removed", &j.removed);
+    expect_inode(s, "moved", &j.moved);
+    const char *name = strstr(j.why.message, ".codespace-");
+    assert_non_null(name);
+    assert_non_null(strstr(j.why.message, "d/replaced could not be put back (Input/output error)"));
+    autofree char *path =
+        mem_printf("d/%.*s", (int)strlen(".codespace-0123456789abcdef.tmp"), name);
+    stat_of(s, path, &st);
+    assert_int_equal(st.st_ino, j.replaced.st_ino);
+    assert_int_equal(scratch_leftovers(s), 1);
+}
+
+static void take_the_name(struct scratch *s)
+{
+    scratch_put(s, "removed", "theirs\n");
+}
+
+static void test_a_name_taken_during_undo_is_left_to_its_taker(void **state)
+{
+    struct scratch *s = *state;
+    struct job j;
+    job_init(&j, s);
+    j.step = TXN_COMMIT;
+    j.op = 3;
+    j.fail = -EIO;
+    j.step2 = TXN_UNDO;
+    j.op2 = 2;
+    j.act2 = take_the_name;
+    assert_int_equal(job_run(&j), TXN_PARTIAL);
+    scratch_expect(s, "removed", "theirs\n");
+    assert_non_null(strstr(j.why.message, "removed could not be put back (File exists)"));
+    expect_inode(s, "d/replaced", &j.replaced);
+}
+
+/* A directory of ours that somebody else put a file into stays, with that file. */
+static void put_beside_new(struct scratch *s)
+{
+    scratch_put(s, "x/theirs", "theirs\n");
+}
+
+static void test_directories_with_others_files_stay(void **state)
+{
+    struct scratch *s = *state;
+    struct job j;
+    job_init(&j, s);
+    j.step = TXN_COMMIT;
+    j.op = 3;
+    j.fail = -EIO;
+    j.act = put_beside_new;
+    assert_int_equal(job_run(&j), TXN_ROLLED_BACK);
+    scratch_expect(s, "x/theirs", "theirs\n");
+    assert_false(scratch_has(s, "x/y"));
+    assert_int_equal(scratch_leftovers(s), 0);
+}
+
+#define S(f) cmocka_unit_test_setup_teardown(f, scratch_up, scratch_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        S(test_applies),
+        S(test_a_failure_at_every_step_leaves_everything),
+        S(test_a_failed_sync_goes_back),
+        cmocka_unit_test(test_races_are_seen),
+        S(test_a_swapped_directory_leads_nowhere),
+        S(test_what_is_stuck_is_told_and_kept),
+        S(test_a_name_taken_during_undo_is_left_to_its_taker),
+        S(test_directories_with_others_files_stay),
+    };
+    if (argc > 1 && strcmp(argv[1], "without-renameat2") == 0 &&
+        deny_syscall(SYS_renameat2, ENOSYS) < 0)
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
