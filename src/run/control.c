@@ -1,0 +1,132 @@
+/* run/control: the line to process 1 inside the sandbox (wire/helper).
+ *
+ * Theory. What comes over it is a claim of a process that shares a kernel with hostile code, so
+ * lengths are bounded, unknown lines are text, and nothing it says can do more than describe the
+ * end of its own command. Closing our end ends the sandbox, whatever it is doing.
+ */
+#include "run/managed.h"
+
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static void keep_words(struct managed *m, const char *text)
+{
+    if (text[0] == '\0' || m->words.len >= MANAGED_WORDS_MAX)
+        return;
+    size_t room = MANAGED_WORDS_MAX - m->words.len;
+    size_t n = strlen(text);
+    if (m->words.len > 0)
+        buf_puts(&m->words, "; ");
+    buf_put(&m->words, text, n < room ? n : room);
+}
+
+/* The sandbox could not be built or broke. */
+static void on_failed(struct managed *m, const struct helper_verdict *v)
+{
+    launch_fail(m, ERR_PROCESS_SPAWN_FAILED,
+                "the sandbox could not be built (wrapper status %d): %s%s%s", v->value, v->message,
+                m->words.len > 0 ? "; bubblewrap said: " : "", buf_cstr(&m->words));
+    end_by_verdict(m, v);
+    managed_feed(m, PROCESS_ON_REFUSED);
+}
+
+static void on_exec_failed(struct managed *m, const struct helper_verdict *v)
+{
+    if (m->state == PROCESS_STARTING)
+        launch_fail_exec(m, v->value);
+    end_by_verdict(m, v);
+    managed_feed(m, PROCESS_ON_REFUSED);
+}
+
+static void on_end(struct managed *m, const struct helper_verdict *v)
+{
+    if (m->state == PROCESS_STARTING) /* its `started` is implied */
+        managed_feed(m, PROCESS_ON_STARTED);
+    end_by_verdict(m, v);
+    managed_feed(m, PROCESS_ON_VERDICT);
+}
+
+static void on_line(struct managed *m, const char *line, size_t n)
+{
+    struct helper_verdict v;
+    helper_verdict_read(line, n, &v);
+    switch (v.event) {
+    case HELPER_STARTED:
+        managed_feed(m, PROCESS_ON_STARTED);
+        return;
+    case HELPER_EXEC_FAILED:
+        on_exec_failed(m, &v);
+        return;
+    case HELPER_FAILED:
+        on_failed(m, &v);
+        return;
+    case HELPER_EXIT:
+    case HELPER_SIGNAL:
+        on_end(m, &v);
+        return;
+    case HELPER_TEXT:
+        keep_words(m, v.message);
+        return;
+    }
+}
+
+/* Take the whole lines out of the buffer. An event may free what there is to read from, so the
+ * state is looked at again each time. */
+static void split_lines(struct managed *m)
+{
+    for (;;) {
+        const char *bytes = buf_bytes(&m->line);
+        const char *end = memchr(bytes, '\n', m->line.len);
+        if (end == NULL)
+            return;
+        size_t n = (size_t)(end - bytes);
+        autofree char *line = mem_dup(bytes, n);
+        buf_consume(&m->line, n + 1);
+        on_line(m, line, n);
+    }
+}
+
+/* More than a line may have without its end: it is nobody's protocol. */
+static void drop_overlong(struct managed *m)
+{
+    if (m->line.len <= HELPER_LINE_MAX)
+        return;
+    keep_words(m, "(a control line longer than HELPER_LINE_MAX was dropped)");
+    buf_reset(&m->line, 0);
+}
+
+void control_read(struct managed *m)
+{
+    while (m->control.fd >= 0) {
+        char chunk[4096];
+        ssize_t n = fd_read(m->control.fd, chunk, sizeof(chunk));
+        if (n == -EAGAIN)
+            return;
+        if (n <= 0) {
+            watch_close(&m->control);
+            managed_feed(m, PROCESS_ON_LOST);
+            return;
+        }
+        buf_put(&m->line, chunk, (size_t)n);
+        split_lines(m);
+        drop_overlong(m);
+    }
+}
+
+void control_on_ready(struct watch *w, void *owner)
+{
+    control_read(owner);
+}
+
+void control_signal(struct managed *m, int signal)
+{
+    autobuf line = BUF_INIT;
+    if (m->control.fd < 0)
+        return;
+    helper_signal_write(signal, &line);
+    /* One short line on an empty socket: it fits, or the sandbox reads nothing and KILL is next. */
+    (void)fd_send(m->control.fd, buf_bytes(&line), line.len);
+}

@@ -1,0 +1,190 @@
+/* run/end: ending a process, and saying truthfully how it ended.
+ *
+ * Theory. In the sandbox the command's end is what process 1 inside says (the verdict); our child
+ * is only the wrapper, and its status counts only when no verdict came. Closing the control socket
+ * and killing the wrapper end the PID namespace, and with it every descendant, whatever it did.
+ *
+ * On the host (R13) our child is the command. All of its session is signalled. A descendant that
+ * made a session of its own is out of reach there: that is what the sandbox is for, and
+ * workspace_info says which of the two is on. The tree is killed while the ended leader is still
+ * unreaped, so that its number, which names group and session, cannot be in other use. When this
+ * program itself is killed, a sandboxed command ends with its control socket; one on the host gets
+ * the end of its pipes, or the hang-up of its terminal, and no more.
+ *
+ * Must not: call an end the command's own when an intent of ours came first, or guess a status.
+ */
+#include "run/managed.h"
+
+#include "sys/session.h"
+#include "sys/spawn.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+
+void end_fini(struct managed_end *end)
+{
+    free(steal(end->reason));
+    strv_fini(&end->removed);
+}
+
+static void set_end(struct managed *m, enum run_termination t, int exit_code, int signal,
+                    char *reason)
+{
+    m->end.termination = t;
+    m->end.exit_code = exit_code;
+    m->end.signal = signal;
+    free(m->end.reason);
+    m->end.reason = reason;
+}
+
+static void take_verdict_use(struct managed *m, const struct helper_verdict *v)
+{
+    m->end.cpu_us = v->cpu_us;
+    m->end.max_rss_kib = v->max_rss_kib;
+    m->end.background = v->background;
+    for (size_t i = 0; i < HELPER_REMOVED_MAX && v->removed[i][0] != '\0'; i++)
+        strv_add(&m->end.removed, v->removed[i]);
+}
+
+void end_by_verdict(struct managed *m, const struct helper_verdict *v)
+{
+    if (m->end.termination != RUN_END_NONE)
+        return;
+    switch (v->event) {
+    case HELPER_EXIT:
+        set_end(m, RUN_END_EXITED, v->value, 0, NULL);
+        take_verdict_use(m, v);
+        return;
+    case HELPER_SIGNAL:
+        set_end(m, RUN_END_SIGNALED, 0, v->value, NULL);
+        take_verdict_use(m, v);
+        return;
+    case HELPER_FAILED:
+        set_end(m, RUN_END_WRAPPER_FAILED, 0, 0,
+                mem_printf("the sandbox failed (wrapper status %d): %s", v->value, v->message));
+        return;
+    case HELPER_EXEC_FAILED:
+        set_end(m, RUN_END_WRAPPER_FAILED, 0, 0,
+                mem_printf("the command could not be executed: %s", strerror(v->value)));
+        return;
+    case HELPER_STARTED:
+    case HELPER_TEXT:
+        return;
+    }
+}
+
+/* The wrapper ended and no verdict came. */
+static void end_without_verdict(struct managed *m, const struct spawn_end *end)
+{
+    const char *words = m->words.len > 0 ? buf_cstr(&m->words) : "it said nothing";
+    const char *how = end->signaled ? "killed by signal" : "status";
+    launch_fail(m, ERR_PROCESS_SPAWN_FAILED,
+                "the sandbox ended before the command was started (wrapper %s %d): %s", how,
+                end->value, words);
+    set_end(m, RUN_END_WRAPPER_FAILED, 0, 0,
+            mem_printf("the sandbox ended without a verdict about the command (wrapper %s %d): %s",
+                       how, end->value, words));
+}
+
+/* The status is gone: somebody else reaped our child. */
+static void end_lost(struct managed *m, int rc)
+{
+    launch_fail(m, ERR_PROCESS_SPAWN_FAILED, "the sandbox's status was lost: %s", strerror(-rc));
+    if (m->end.termination == RUN_END_NONE)
+        set_end(m, RUN_END_LOST, 0, 0,
+                mem_printf("its status was taken by somebody else (%s)", strerror(-rc)));
+}
+
+/* A child starts with the peak of the memory that it shared with us until exec, so a peak that is
+ * not above our own says nothing about the command. */
+static uint64_t own_peak_or_zero(uint64_t max_rss_kib)
+{
+    struct rusage ours = {0};
+    getrusage(RUSAGE_SELF, &ours);
+    return max_rss_kib > (uint64_t)ours.ru_maxrss ? max_rss_kib : 0;
+}
+
+static void end_by_wait(struct managed *m, const struct spawn_end *end)
+{
+    if (m->end.termination != RUN_END_NONE)
+        return;
+    if (m->sandboxed) {
+        end_without_verdict(m, end);
+        return;
+    }
+    m->end.cpu_us = end->cpu_us;
+    m->end.max_rss_kib = own_peak_or_zero(end->max_rss_kib);
+    if (end->signaled)
+        set_end(m, RUN_END_SIGNALED, 0, end->value, NULL);
+    else
+        set_end(m, RUN_END_EXITED, end->value, 0, NULL);
+}
+
+void end_on_pidfd(struct watch *w, void *owner)
+{
+    struct managed *m = owner;
+    struct spawn_end end = {0};
+    int ended = spawn_has_ended(w->fd);
+    if (ended == 0)
+        return;
+    /* What process 1 said before the wrapper ended is worth more than the wrapper's status. */
+    control_read(m);
+    if (w->fd < 0)
+        return;
+    if (!m->sandboxed && ended > 0) /* unreaped, so the number is still the session's */
+        m->end.background = session_signal(m->pid, SIGKILL);
+    int rc = spawn_reap(w->fd, &end);
+    m->reaped = true;
+    watch_close(w);
+    if (rc == 0)
+        end_by_wait(m, &end);
+    else
+        end_lost(m, rc);
+    managed_feed(m, PROCESS_ON_REAPED);
+}
+
+void end_ask(struct managed *m, enum run_termination intent)
+{
+    m->intent = intent;
+    alarm_set(&m->alarm, RUN_GRACE_MS);
+    if (m->sandboxed)
+        control_signal(m, SIGTERM);
+    else
+        (void)session_signal(m->pid, SIGTERM);
+}
+
+void end_kill_now(struct managed *m)
+{
+    watch_close(&m->control);
+    if (m->reaped || m->pid <= 0)
+        return;
+    if (!m->sandboxed)
+        (void)session_signal(m->pid, SIGKILL);
+    if (m->pidfd.fd >= 0)
+        (void)spawn_signal(m->pidfd.fd, SIGKILL);
+}
+
+void end_kill(struct managed *m)
+{
+    if (m->kill_asked || m->control.fd < 0) {
+        end_kill_now(m);
+        return;
+    }
+    m->kill_asked = true;
+    control_signal(m, SIGKILL);
+    alarm_set(&m->alarm, MANAGED_NUDGE_MS);
+}
+
+void end_settle(struct managed *m)
+{
+    if (m->intent == RUN_END_NONE)
+        return;
+    char *reason = NULL;
+    if (m->intent == RUN_END_TIMEOUT)
+        reason =
+            mem_printf("ended by its time limit of %" PRIu64 " ms (timeout_ms)", m->timeout_ms);
+    set_end(m, m->intent, 0, 0, reason);
+}

@@ -1,0 +1,331 @@
+/* run/launch: from a request to a child.
+ *
+ * Theory. Sandboxed: the policy is compiled into a request, `HELPER prepare` turns it into a plan
+ * file, `HELPER run --plan` is started as the managed process with a control socket (R10). Once the
+ * probe has succeeded nothing here ever runs a command without the sandbox (R14). Host: only when
+ * the probe failed and nobody demands the sandbox (R13); the program is looked up in the command's
+ * own PATH and started in a session of its own.
+ *
+ * Must not: hand our environment to the helper's `run`, or a descriptor that is not meant for it.
+ */
+#include "run/managed.h"
+
+#include "core/policy.h"
+#include "run/grave.h"
+#include "sys/fd.h"
+#include "sys/path.h"
+#include "sys/pty.h"
+#include "sys/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Where the control socket is in the helper. */
+#define CONTROL_FD 3
+
+void launch_fail(struct managed *m, enum err_code code, const char *format, ...)
+{
+    char text[ERR_MESSAGE_MAX];
+    va_list ap;
+    if (m->failure != NULL)
+        return;
+    va_start(ap, format);
+    vsnprintf(text, sizeof(text), format, ap);
+    va_end(ap);
+    m->failure = mem_new(struct err);
+    err_set(m->failure, code, "%s", text);
+}
+
+static void refused(struct managed *m, const struct err *e)
+{
+    launch_fail(m, e->code, "%s", e->message);
+    managed_feed(m, PROCESS_ON_REFUSED);
+}
+
+static void refused_sys(struct managed *m, int errnum, const char *what)
+{
+    struct err e;
+    err_sys(&e, ERR_PROCESS_SPAWN_FAILED, errnum, "%s", what);
+    refused(m, &e);
+}
+
+/* PATH of these K=V items (the last one counts), or NULL. */
+static const char *path_of(const char *const *env)
+{
+    const char *found = NULL;
+    for (; *env != NULL; env++) {
+        if (strncmp(*env, "PATH=", 5) == 0)
+            found = *env + 5;
+    }
+    return found;
+}
+
+/* Where the command's programs are looked for. */
+static const char *search_path(struct managed *m)
+{
+    const char *asked = path_of((const char *const *)strv_array(&m->env));
+    const char *ours = path_of(view_environment);
+    return asked != NULL ? asked : ours != NULL ? ours : "";
+}
+
+/* What to do about an errno of exec; "" when it speaks for itself. */
+static const char *exec_hint(const struct managed *m, int errnum)
+{
+    const char *name = m->argv.items[0];
+    if (errnum == ENOENT && strchr(name, ' ') != NULL)
+        return "; command is an argv: one word an item, or [\"sh\", \"-c\", \"...\"] for a shell";
+    if (errnum == ENOENT && strchr(name, '/') != NULL)
+        return "; a name with a slash is taken from cwd (a script also fails like this when the "
+               "interpreter in its first line is missing)";
+    return "";
+}
+
+void launch_fail_exec(struct managed *m, int errnum)
+{
+    const char *name = m->argv.items[0];
+    bool searched = errnum == ENOENT && strchr(name, '/') == NULL;
+    launch_fail(m, ERR_PROCESS_SPAWN_FAILED, "cannot execute '%.200s': %s%s%.400s%s%s", name,
+                strerror(errnum), searched ? "; PATH is " : "", searched ? search_path(m) : "",
+                exec_hint(m, errnum), m->sandboxed ? " (seen from inside the sandbox)" : "");
+    m->failure->sys = errnum;
+}
+
+static void on_prepared(void *user, const struct call_answer *a)
+{
+    struct managed *m = user;
+    struct err e;
+    m->prepare = NULL;
+    if (a->failure != NULL) {
+        refused(m, a->failure);
+        return;
+    }
+    if (helper_answer_read(a->text, a->len, &m->plan, &e) < 0) {
+        refused(m, &e);
+        return;
+    }
+    if (a->exit_code != 0) {
+        err_set(&e, ERR_PROCESS_SPAWN_FAILED,
+                "the sandbox helper prepared a plan and exited with %d", a->exit_code);
+        refused(m, &e);
+        return;
+    }
+    managed_feed(m, PROCESS_ON_PREPARED);
+}
+
+void launch_prepare(struct managed *m)
+{
+    struct helper_request request = {0};
+    const struct policy_command command = {
+        .argv = strv_array(&m->argv),
+        .cwd = m->cwd,
+        .env = strv_array(&m->env),
+        .tty = m->tty,
+    };
+    policy_compile(m->ws, &command, &request);
+    autobuf text = BUF_INIT;
+    helper_request_write(&request, &text);
+    helper_request_fini(&request);
+
+    char *const argv[] = {(char *)m->home->helper, (char *)"prepare", NULL};
+    const struct call_options o = {
+        .loop = m->home->loop,
+        .yard = &m->home->yard,
+        .argv = argv,
+        .env = m->home->helper_env,
+        .limit_ms = CALL_LIMIT_MS,
+    };
+    struct err e;
+    m->prepare = call_start(&o, &text, on_prepared, m, &e);
+    if (m->prepare == NULL)
+        refused(m, &e);
+}
+
+/* Both ends of everything the child gets. */
+struct ends {
+    int theirs[4]; /* 0, 1, 2 and the control socket; -1 = none */
+    int in, out, err, control;
+};
+
+static void ends_fini(struct ends *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(e->theirs); i++)
+        fd_close(&e->theirs[i]);
+    fd_close(&e->in);
+    fd_close(&e->out);
+    fd_close(&e->err);
+    fd_close(&e->control);
+}
+
+static int open_terminal(const struct managed *m, struct ends *e)
+{
+    int slave = -1;
+    int rc = pty_open(m->rows ? m->rows : PTY_ROWS_DEFAULT, m->cols ? m->cols : PTY_COLS_DEFAULT,
+                      &e->out, &slave);
+    if (rc < 0)
+        return rc;
+    e->theirs[0] = slave;
+    for (int i = 1; i <= 2; i++) {
+        e->theirs[i] = fcntl(slave, F_DUPFD_CLOEXEC, 0);
+        if (e->theirs[i] < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+static int open_pipe(int *ret_read, int *ret_write)
+{
+    int pair[2];
+    int rc = fd_pipe(pair);
+    if (rc < 0)
+        return rc;
+    *ret_read = pair[0];
+    *ret_write = pair[1];
+    return 0;
+}
+
+static int open_pipes(struct ends *e)
+{
+    int rc = open_pipe(&e->theirs[0], &e->in);
+    if (rc == 0)
+        rc = open_pipe(&e->out, &e->theirs[1]);
+    if (rc == 0)
+        rc = open_pipe(&e->err, &e->theirs[2]);
+    if (rc == 0) /* best effort: a pipe of the default size is only slower */
+        (void)fd_set_pipe_size(e->out, MANAGED_PIPE_BYTES);
+    return rc;
+}
+
+static int open_ends(const struct managed *m, struct ends *e)
+{
+    int rc = m->tty ? open_terminal(m, e) : open_pipes(e);
+    if (rc == 0 && m->sandboxed) {
+        int pair[2];
+        rc = fd_socketpair(pair);
+        if (rc == 0) {
+            e->control = pair[0];
+            e->theirs[CONTROL_FD] = pair[1];
+        }
+    }
+    return rc;
+}
+
+/* Put our ends on the loop. What is taken is no longer in `e`. */
+static int watch_ends(struct managed *m, struct ends *e, int *pidfd)
+{
+    uv_loop_t *loop = m->home->loop;
+    int rc = watch_take(&m->pidfd, loop, &m->anchor, pidfd, UV_READABLE, end_on_pidfd, m);
+    if (rc == 0 && e->control >= 0)
+        rc = watch_take(&m->control, loop, &m->anchor, &e->control, UV_READABLE, control_on_ready,
+                        m);
+    if (rc == 0)
+        rc = watch_take(&m->out, loop, &m->anchor, &e->out, UV_READABLE, stdio_on_output, m);
+    if (rc == 0 && e->err >= 0)
+        rc = watch_take(&m->err, loop, &m->anchor, &e->err, UV_READABLE, stdio_on_output, m);
+    if (rc == 0 && e->in >= 0)
+        rc = watch_take(&m->in, loop, &m->anchor, &e->in, 0, stdio_on_input, m);
+    return rc;
+}
+
+static int start_sandboxed(struct managed *m, const struct ends *e, struct spawned *ret)
+{
+    char *const argv[] = {(char *)m->home->helper,
+                          (char *)"run",
+                          (char *)"--plan",
+                          m->plan,
+                          (char *)"--control-fd",
+                          (char *)"3",
+                          NULL};
+    const struct spawn_options o = {
+        .path = m->home->helper,
+        .argv = argv,
+        .env = m->home->helper_env,
+        .fds = e->theirs,
+        .n_fds = CONTROL_FD + 1,
+        .cwd_fd = -1,
+        .new_session = true, /* without a terminal: the inner stage takes it (TIOCSCTTY) */
+    };
+    return spawn_start(&o, ret);
+}
+
+/* As execvp: a file that is executable and no program is a script for the shell. */
+static int spawn_on_host(struct managed *m, struct strv *env, int cwd, const struct ends *e,
+                         struct spawned *ret)
+{
+    autofree char *path = NULL;
+    int rc =
+        spawn_find(m->argv.items[0], path_of((const char *const *)strv_array(env)), cwd, &path);
+    if (rc < 0)
+        return rc;
+    struct spawn_options o = {
+        .path = path,
+        .argv = m->argv.items,
+        .env = strv_array(env),
+        .fds = e->theirs,
+        .n_fds = 3,
+        .cwd_fd = cwd,
+        .new_session = true,
+        .terminal = m->tty,
+    };
+    rc = spawn_start(&o, ret);
+    if (rc != -ENOEXEC)
+        return rc;
+    autostrv script = {0};
+    strv_add(&script, "/bin/sh");
+    strv_add(&script, path);
+    for (size_t i = 1; i < m->argv.len; i++)
+        strv_add(&script, m->argv.items[i]);
+    o.path = script.items[0];
+    o.argv = script.items;
+    return spawn_start(&o, ret);
+}
+
+static int start_on_host(struct managed *m, const struct ends *e, struct spawned *ret)
+{
+    autostrv env = {0};
+    policy_host_environment(m->ws, strv_array(&m->env), m->tty, &env);
+    autofd int cwd = path_open_beneath(m->ws->root_fd, m->cwd, O_PATH | O_DIRECTORY, 0);
+    if (cwd < 0) {
+        launch_fail(m, ERR_PROCESS_SPAWN_FAILED, "cannot start in cwd '%s': %s", m->cwd,
+                    strerror(-cwd));
+        return cwd;
+    }
+    int rc = spawn_on_host(m, &env, cwd, e, ret);
+    if (rc < 0) {
+        strv_fini(&m->env);
+        m->env = env; /* its PATH is the one to show */
+        env = (struct strv){0};
+        launch_fail_exec(m, -rc);
+    }
+    return rc;
+}
+
+void launch_spawn(struct managed *m)
+{
+    __attribute__((cleanup(ends_fini))) struct ends ends = {{-1, -1, -1, -1}, -1, -1, -1, -1};
+    struct spawned child = {-1, -1};
+    int rc = open_ends(m, &ends);
+    if (rc < 0) {
+        refused_sys(m, rc, m->tty ? "cannot open a terminal" : "cannot open pipes");
+        return;
+    }
+    rc = m->sandboxed ? start_sandboxed(m, &ends, &child) : start_on_host(m, &ends, &child);
+    if (rc < 0) {
+        refused_sys(m, rc, "cannot start the sandbox helper");
+        return;
+    }
+    m->pid = child.pid;
+    rc = watch_ends(m, &ends, &child.pidfd);
+    if (rc < 0) {
+        if (child.pidfd >= 0)
+            grave_take(&m->home->yard, m->home->loop, child.pidfd, 0);
+        refused_sys(m, rc, "cannot watch the process");
+        return;
+    }
+    alarm_set(&m->alarm, MANAGED_START_MS);
+    (void)stdio_flush(m);
+    if (!m->sandboxed)
+        managed_feed(m, PROCESS_ON_STARTED);
+}

@@ -1,0 +1,379 @@
+/* run/local: see local.h. The operations of the in-process runner, and its probe.
+ *
+ * Theory. The helper is probed once, beside the program's own start; starts that come earlier wait
+ * for the answer (R9). What the probe says decides for good: it works, then everything is sandboxed
+ * and nothing falls back (R14); it does not, then restricted runs on the host and says so, unless
+ * somebody demands the sandbox or the network is enabled (R13).
+ */
+#include "run/local.h"
+
+#include "core/registry.h"
+#include "run/grave.h"
+#include "run/managed.h"
+#include "run/table.h"
+#include "sys/pty.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The only variables of ours that the helper gets. */
+static const char *const passed_on[] = {"PATH", "TMPDIR", "CODESPACE_BWRAP_BIN", NULL};
+
+struct local {
+    struct runner base;
+    struct home home;
+    struct anchor anchor;
+    struct table table;
+    char *helper;
+    struct strv helper_env;
+    uint64_t timeout_ms;
+    bool probed;
+    struct probe_result probe;
+    struct call *probing;
+    struct list askers;
+};
+
+struct asker {
+    struct list link;
+    run_probe_fn done;
+    void *user;
+};
+
+static struct local *local_of(struct runner *r)
+{
+    return container_of(r, struct local, base);
+}
+
+static struct local *local_of_home(struct home *h)
+{
+    return container_of(h, struct local, home);
+}
+
+/* ---- the probe ---- */
+
+/* What to do with a process that waited for the probe. */
+static enum process_event judge(const struct local *l, struct managed *m)
+{
+    if (l->probe.works)
+        return PROCESS_ON_SANDBOX;
+    bool demanded = m->ws->sandbox == SANDBOX_REQUIRED;
+    if (!demanded && m->ws->network != NETWORK_ENABLED)
+        return PROCESS_ON_HOST;
+    launch_fail(m, demanded ? ERR_SANDBOX_UNAVAILABLE : ERR_PROCESS_SPAWN_FAILED,
+                "%s, and %s%s%s; nothing was run. To repair it: %s",
+                demanded ? "workspace demands the sandbox" : "network: enabled needs the sandbox",
+                probe_cause_what(l->probe.cause), l->probe.detail[0] ? ": " : "", l->probe.detail,
+                probe_cause_remedy(l->probe.cause));
+    return PROCESS_ON_REFUSED;
+}
+
+static void go(struct local *l, struct managed *m)
+{
+    enum process_event event = judge(l, m);
+    m->sandboxed = event == PROCESS_ON_SANDBOX;
+    managed_feed(m, event);
+}
+
+static void answer_askers(struct local *l)
+{
+    while (!list_empty(&l->askers)) {
+        struct asker *a = container_of(l->askers.next, struct asker, link);
+        struct asker copy = *a;
+        list_remove(&a->link);
+        free(a);
+        copy.done(copy.user, &l->probe);
+    }
+}
+
+/* The next process that waits for the probe; starting one may change the list. */
+static struct managed *next_waiting(struct local *l)
+{
+    list_each (it, &l->table.live) {
+        struct managed *m = container_of(it, struct managed, link);
+        if (m->state == PROCESS_WAITING)
+            return m;
+    }
+    return NULL;
+}
+
+static void probe_done(struct local *l, const struct probe_result *result)
+{
+    l->probed = true;
+    l->probe = *result;
+    answer_askers(l);
+    for (struct managed *m; (m = next_waiting(l)) != NULL;)
+        go(l, m);
+}
+
+static void probe_failed(struct local *l, enum probe_cause cause, const char *detail)
+{
+    struct probe_result result = {.cause = cause};
+    snprintf(result.detail, sizeof(result.detail), "%.*s", (int)sizeof(result.detail) - 1, detail);
+    probe_done(l, &result);
+}
+
+static void on_probed(void *user, const struct call_answer *a)
+{
+    struct local *l = user;
+    struct probe_result result;
+    struct err e;
+    l->probing = NULL;
+    if (a->failure != NULL)
+        probe_failed(l, PROBE_OTHER, a->failure->message);
+    else if (probe_read(a->text, a->len, &result, &e) < 0)
+        probe_failed(l, PROBE_OTHER, e.message);
+    else
+        probe_done(l, &result);
+}
+
+static void start_probe(struct local *l)
+{
+    if (l->helper == NULL) {
+        probe_failed(l, PROBE_NO_HELPER, "");
+        return;
+    }
+    char *const argv[] = {l->helper, (char *)"probe", (char *)"--json", NULL};
+    const struct call_options o = {
+        .loop = l->home.loop,
+        .yard = &l->home.yard,
+        .argv = argv,
+        .env = strv_array(&l->helper_env),
+        .limit_ms = CALL_LIMIT_MS,
+    };
+    struct err e;
+    autobuf nothing = BUF_INIT;
+    l->probing = call_start(&o, &nothing, on_probed, l, &e);
+    if (l->probing == NULL)
+        probe_failed(l, e.sys == ENOENT ? PROBE_NO_HELPER : PROBE_OTHER, e.message);
+}
+
+static void local_probe(struct runner *r, run_probe_fn done, void *user)
+{
+    struct local *l = local_of(r);
+    if (l->probed) {
+        done(user, &l->probe);
+        return;
+    }
+    struct asker *a = mem_new(struct asker);
+    *a = (struct asker){.done = done, .user = user};
+    list_append(&l->askers, &a->link);
+}
+
+/* ---- the operations ---- */
+
+static run_ticket local_exec(struct runner *r, const struct run_exec *x, run_exec_fn done,
+                             void *user)
+{
+    struct local *l = local_of(r);
+    struct err e;
+    ensure(x->argv != NULL && x->argv[0] != NULL);
+    if (table_check_room(&l->table, &e) < 0) {
+        done(user, NULL, &e);
+        return 0;
+    }
+    uint64_t timeout_ms = x->timeout_ms ? x->timeout_ms : l->timeout_ms;
+    if (timeout_ms > RUN_TIMEOUT_MAX_MS)
+        timeout_ms = RUN_TIMEOUT_MAX_MS;
+    struct managed *m = managed_new(&l->home, x, timeout_ms, done, user);
+    table_add(&l->table, m);
+    if (l->probed)
+        go(l, m);
+    return m->ticket; /* the record is there until the loop turns, whatever came of it */
+}
+
+static run_ticket local_read(struct runner *r, const struct run_read *x, run_page_fn done,
+                             void *user)
+{
+    struct err e;
+    struct managed *m = table_get(&local_of(r)->table, x->process_id, &e);
+    if (m != NULL)
+        return wait_read(m, x, done, user);
+    done(user, NULL, &e);
+    return 0;
+}
+
+static run_ticket local_status(struct runner *r, const char *id, run_status_fn done, void *user)
+{
+    struct err e;
+    struct run_status status;
+    struct managed *m = table_get(&local_of(r)->table, id, &e);
+    if (m == NULL) {
+        done(user, NULL, &e);
+        return 0;
+    }
+    status_fill(m, &status);
+    done(user, &status, NULL);
+    return 0;
+}
+
+/* The process when it still runs, or NULL with PROCESS_NOT_FOUND or PROCESS_NOT_RUNNING. */
+static struct managed *get_running(struct runner *r, const char *id, struct err *e)
+{
+    struct managed *m = table_get(&local_of(r)->table, id, e);
+    if (m == NULL || (m->state != PROCESS_ENDED && m->state != PROCESS_DRAINING))
+        return m;
+    err_set(e, ERR_PROCESS_NOT_RUNNING, "process '%s' has ended (process_status says how)", id);
+    return NULL;
+}
+
+static run_ticket local_write(struct runner *r, const char *id, const void *data, size_t n,
+                              bool eof, run_done_fn done, void *user)
+{
+    struct err e;
+    struct managed *m = get_running(r, id, &e);
+    bool ok = m != NULL && stdio_write(m, data, n, eof, &e) == 0;
+    done(user, ok ? NULL : &e);
+    return 0;
+}
+
+static int resize(struct managed *m, uint16_t rows, uint16_t cols, struct err *e)
+{
+    if (!m->tty)
+        return err_set(e, ERR_PROCESS_NOT_TTY,
+                       "process '%s' runs on pipes; start it with tty: true to have a size", m->id);
+    int rc = m->out.fd < 0 ? -EIO : pty_resize(m->out.fd, rows, cols);
+    if (rc < 0)
+        return err_set(e, ERR_PROCESS_NOT_RUNNING, "process '%s' has closed its terminal", m->id);
+    return 0;
+}
+
+static run_ticket local_resize(struct runner *r, const char *id, uint16_t rows, uint16_t cols,
+                               run_done_fn done, void *user)
+{
+    struct err e;
+    struct managed *m = get_running(r, id, &e);
+    bool ok = m != NULL && resize(m, rows, cols, &e) == 0;
+    done(user, ok ? NULL : &e);
+    return 0;
+}
+
+static run_ticket local_terminate(struct runner *r, const char *id, run_done_fn done, void *user)
+{
+    struct err e;
+    struct managed *m = table_get(&local_of(r)->table, id, &e);
+    if (m != NULL && m->ticket != 0) /* not started yet: whoever waits for that is told */
+        launch_fail(m, ERR_CANCELLED, "process '%s' was terminated before it was started", id);
+    if (m != NULL)
+        managed_feed(m, PROCESS_ON_TERMINATE);
+    done(user, m != NULL ? NULL : &e);
+    return 0;
+}
+
+static void local_cancel(struct runner *r, run_ticket ticket)
+{
+    struct local *l = local_of(r);
+    if (wait_cancel(&l->home, ticket))
+        return;
+    list_each (it, &l->table.live) {
+        struct managed *m = container_of(it, struct managed, link);
+        if (m->ticket == ticket) {
+            managed_feed(m, PROCESS_ON_CANCEL);
+            return;
+        }
+    }
+}
+
+/* ---- life ---- */
+
+static void on_ended(struct managed *m)
+{
+    table_retire(&local_of_home(m->home)->table, m);
+}
+
+static void on_failed(struct managed *m)
+{
+    table_drop(&local_of_home(m->home)->table, m);
+}
+
+static void on_gone(struct anchor *a)
+{
+    struct local *l = container_of(a, struct local, anchor);
+    buf_fini(&l->home.page);
+    free(l->home.scratch);
+    strv_fini(&l->helper_env);
+    free(l->helper);
+    free(l);
+}
+
+static void local_free(struct runner *r)
+{
+    struct local *l = local_of(r);
+    call_cancel(steal(l->probing));
+    while (!list_empty(&l->askers)) {
+        struct asker *a = container_of(l->askers.next, struct asker, link);
+        list_remove(&a->link);
+        free(a);
+    }
+    table_fini(&l->table);
+    grave_hasten(&l->home.yard);
+    anchor_leave(&l->anchor, on_gone);
+}
+
+static const struct runner_ops local_ops = {
+    .exec = local_exec,
+    .read = local_read,
+    .status = local_status,
+    .write = local_write,
+    .resize = local_resize,
+    .terminate = local_terminate,
+    .probe = local_probe,
+    .cancel = local_cancel,
+    .free = local_free,
+};
+
+static void fill_helper_env(struct strv *env)
+{
+    for (size_t i = 0; passed_on[i] != NULL; i++) {
+        const char *value = getenv(passed_on[i]);
+        if (value != NULL)
+            strv_addf(env, "%s=%s", passed_on[i], value);
+    }
+}
+
+struct runner *local_runner_new(uv_loop_t *loop, const struct local_options *options)
+{
+    struct local *l = mem_new(struct local);
+    uint64_t max = options->max_processes ? options->max_processes : RUN_PROCESSES_DEFAULT;
+    l->base.ops = &local_ops;
+    l->helper = mem_strdup(options->helper_path);
+    l->timeout_ms = options->timeout_ms ? options->timeout_ms : RUN_TIMEOUT_DEFAULT_MS;
+    fill_helper_env(&l->helper_env);
+    l->home = (struct home){
+        .loop = loop,
+        .helper = l->helper,
+        .helper_env = strv_array(&l->helper_env),
+        .scratch = mem_zalloc(MANAGED_READ_BYTES, 1),
+        .on_ended = on_ended,
+        .on_failed = on_failed,
+    };
+    list_init(&l->home.yard);
+    list_init(&l->home.waiters);
+    list_init(&l->askers);
+    table_init(&l->table, loop, &l->anchor, max < RUN_PROCESSES_MAX ? max : RUN_PROCESSES_MAX);
+    start_probe(l);
+    return &l->base;
+}
+
+char *local_find_helper(void)
+{
+    static const char name[] = "codespace-linux-sandbox";
+    const char *named = getenv("CODESPACE_LINUX_SANDBOX_BIN");
+    char self[4096];
+    if (named != NULL && named[0] != '\0')
+        return access(named, X_OK) == 0 ? mem_strdup(named) : NULL;
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (n <= 0)
+        return NULL;
+    self[n] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash == NULL)
+        return NULL;
+    *slash = '\0';
+    char *path = mem_printf("%s/%s", self, name);
+    if (access(path, X_OK) == 0)
+        return path;
+    free(path);
+    return NULL;
+}

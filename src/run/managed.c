@@ -1,0 +1,247 @@
+/* run/managed: see managed.h. The life of the record and what the table's actions do. */
+#include "run/managed.h"
+
+#include "run/grave.h"
+#include "sys/fd.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+}
+
+static void on_alarm(struct alarm *a, void *owner)
+{
+    managed_feed(owner, PROCESS_ON_TIMER);
+}
+
+static void add_all(struct strv *to, char *const *from)
+{
+    for (; from != NULL && *from != NULL; from++)
+        strv_add(to, *from);
+}
+
+struct managed *managed_new(struct home *home, const struct run_exec *x, uint64_t timeout_ms,
+                            run_exec_fn done, void *user)
+{
+    struct managed *m = mem_new(struct managed);
+    list_init(&m->link);
+    list_init(&m->waiters);
+    m->home = home;
+    m->id = str_new_id("proc-");
+    m->ws = x->ws;
+    m->tty = x->tty;
+    add_all(&m->argv, x->argv);
+    add_all(&m->env, x->env);
+    m->cwd = mem_strdup(x->cwd == NULL ? "" : x->cwd);
+    m->rows = x->rows;
+    m->cols = x->cols;
+    m->timeout_ms = timeout_ms;
+    m->ticket = ++home->next_ticket;
+    m->done = done;
+    m->user = user;
+    m->pid = -1;
+    if (x->stdin_data != NULL) {
+        buf_put(&m->input, x->stdin_data, x->stdin_len);
+        m->input_eof = true;
+    }
+    struct watch *const watches[] = {&m->in, &m->out, &m->err, &m->control, &m->pidfd};
+    for (size_t i = 0; i < ARRAY_LEN(watches); i++)
+        watch_init(watches[i]);
+    alarm_open(&m->alarm, home->loop, &m->anchor, on_alarm, m);
+    return m;
+}
+
+bool managed_is_live(const struct managed *m)
+{
+    return m->state != PROCESS_ENDED && m->state != PROCESS_FAILED;
+}
+
+/* The arguments can be large and are of no use once the command runs. */
+static void drop_request(struct managed *m)
+{
+    strv_fini(&m->argv);
+    strv_fini(&m->env);
+    free(steal(m->cwd));
+}
+
+static void on_gone(struct anchor *a)
+{
+    struct managed *m = container_of(a, struct managed, anchor);
+    drop_request(m);
+    outlog_fini(&m->log);
+    buf_fini(&m->input);
+    buf_fini(&m->line);
+    buf_fini(&m->words);
+    end_fini(&m->end);
+    free(m->removed);
+    free(m->failure);
+    free(m->plan);
+    free(m->id);
+    free(m);
+}
+
+static void close_stdio(struct managed *m)
+{
+    watch_close(&m->in);
+    watch_close(&m->out);
+    watch_close(&m->err);
+    buf_fini(&m->input);
+}
+
+/* Nobody asks about the child any more: it gets `patience_ms` and then KILL. */
+static void bury(struct managed *m, uint64_t patience_ms)
+{
+    watch_close(&m->control);
+    int pidfd = watch_release(&m->pidfd);
+    if (pidfd >= 0)
+        grave_take(&m->home->yard, m->home->loop, pidfd, patience_ms);
+}
+
+/* Prepared and never run: nobody else removes it (L33). `run` takes it away first thing, so all of
+ * this may find nothing. */
+static void discard_plan(struct managed *m)
+{
+    char *slash = m->plan == NULL ? NULL : strrchr(m->plan, '/');
+    if (slash == NULL)
+        return;
+    unlink(m->plan);
+    *slash = '\0';
+    rmdir(m->plan); /* its private directory; refused when it holds anything else */
+    free(steal(m->plan));
+}
+
+static void discard(struct managed *m)
+{
+    call_cancel(steal(m->prepare));
+    discard_plan(m);
+    close_stdio(m);
+    bury(m, 0);
+}
+
+void managed_free(struct managed *m)
+{
+    if (managed_is_live(m) && m->pid > 0 && !m->reaped)
+        end_kill_now(m);
+    discard(m);
+    wait_drop(m);
+    list_remove(&m->link);
+    m->state = PROCESS_FAILED;
+    m->ticket = 0;
+    alarm_close(&m->alarm);
+    anchor_leave(&m->anchor, on_gone);
+}
+
+static void answer_start(struct managed *m, const struct err *failure)
+{
+    if (m->ticket == 0)
+        return;
+    m->ticket = 0;
+    m->done(m->user, failure == NULL ? m->id : NULL, failure);
+}
+
+static void announce(struct managed *m)
+{
+    free(steal(m->plan)); /* the helper has removed the file */
+    drop_request(m);
+    m->started_ms = wall_ms();
+    alarm_set(&m->alarm, m->timeout_ms);
+    answer_start(m, NULL);
+}
+
+static void refuse(struct managed *m, bool tell)
+{
+    launch_fail(m, ERR_PROCESS_SPAWN_FAILED, "the sandbox was not ready within %u ms%s%s",
+                MANAGED_START_MS, m->words.len > 0 ? "; it said: " : "", buf_cstr(&m->words));
+    struct err failure = *m->failure;
+    discard(m);
+    alarm_close(&m->alarm);
+    /* Out of the table first: the callback may look there, or start the next one. */
+    run_exec_fn done = m->ticket != 0 && tell ? m->done : NULL;
+    void *user = m->user;
+    m->home->on_failed(m);
+    if (done != NULL)
+        done(user, NULL, &failure);
+}
+
+/* After a verdict nobody is left who could write (process 1 has reaped them all), so pipes that are
+ * empty are at their end, whoever still holds them. A terminal passes its bytes on a little later,
+ * and on the host a descendant may go on: there the end of file is waited for, for a bounded time.
+ */
+static void drain(struct managed *m)
+{
+    bool all_dead = m->sandboxed && !m->tty && m->end.termination != RUN_END_WRAPPER_FAILED;
+    end_settle(m);
+    m->ended_ms = wall_ms();
+    alarm_set(&m->alarm, MANAGED_DRAIN_MS);
+    stdio_drain(m);
+    if (all_dead || stdio_at_eof(m))
+        managed_feed(m, PROCESS_ON_DRAINED);
+}
+
+static void finish(struct managed *m)
+{
+    close_stdio(m);
+    bury(m, MANAGED_LINGER_MS);
+    alarm_close(&m->alarm);
+    buf_fini(&m->line);
+    m->home->on_ended(m);
+    wait_check(m);
+}
+
+static void act(struct managed *m, enum process_action action)
+{
+    switch (action) {
+    case PROCESS_DO_NOTHING:
+        return;
+    case PROCESS_DO_PREPARE:
+        launch_prepare(m);
+        return;
+    case PROCESS_DO_SPAWN:
+        launch_spawn(m);
+        return;
+    case PROCESS_DO_ANNOUNCE:
+        announce(m);
+        return;
+    case PROCESS_DO_REFUSE:
+        refuse(m, true);
+        return;
+    case PROCESS_DO_DISCARD:
+        refuse(m, false);
+        return;
+    case PROCESS_DO_TERMINATE:
+        end_ask(m, RUN_END_TERMINATED);
+        return;
+    case PROCESS_DO_TIME_OUT:
+        end_ask(m, RUN_END_TIMEOUT);
+        return;
+    case PROCESS_DO_NUDGE:
+        alarm_set(&m->alarm, MANAGED_NUDGE_MS);
+        return;
+    case PROCESS_DO_KILL:
+        end_kill(m);
+        return;
+    case PROCESS_DO_DRAIN:
+        drain(m);
+        return;
+    case PROCESS_DO_FINISH:
+        finish(m);
+        return;
+    case PROCESS_DO_UNDEFINED:
+    case PROCESS_ACTION_MAX:
+        break;
+    }
+    ensure(!"an event has no row in the table of run/process");
+}
+
+void managed_feed(struct managed *m, enum process_event event)
+{
+    struct process_step step = process_step(m->state, event);
+    m->state = step.next;
+    act(m, step.action);
+}

@@ -1,0 +1,173 @@
+/* run/managed: one managed process: its descriptors, its clock, its end.
+ *
+ * Theory. A managed process is a record that outlives its process. managed_feed() is the only place
+ * where its state changes: it asks the table (run/process) what an event means and does that. The
+ * work is split by concept over launch.c (prepare, spawn), stdio.c (output and input), control.c
+ * (what the sandbox says), end.c (kill, reap, status) and wait.c (who waits for output or the end).
+ *
+ * A record is freed by managed_free() when its handles have closed, never inside a callback, so a
+ * function that has called out may still use it.
+ *
+ * Must not: be kept by pointer over a turn of the loop by anybody but the runner's table.
+ */
+#ifndef CODESPACE_RUN_MANAGED_H
+#define CODESPACE_RUN_MANAGED_H
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "run/call.h"
+#include "run/outlog.h"
+#include "run/process.h"
+#include "run/runner.h"
+#include "run/watch.h"
+#include "wire/helper.h"
+
+#include <uv.h>
+
+/* One read of output. Shared by all processes of a runner. */
+#define MANAGED_READ_BYTES 65536u
+/* Reads of one process in one turn of the loop; then the others get theirs. */
+#define MANAGED_READS_PER_TURN 2
+/* Asked for the output pipes: three times the throughput of the kernel's 64 KiB. */
+#define MANAGED_PIPE_BYTES 262144
+/* From spawn to `started`: bubblewrap takes 8 ms, 60 with hundreds of mounts. */
+#define MANAGED_START_MS 10000u
+/* A wrapper whose control connection closed gets this long to end by itself, so that its own status
+ * is known. */
+#define MANAGED_NUDGE_MS 500u
+/* After the command's end: how long a pipe may stay open that somebody else holds (E1). */
+#define MANAGED_DRAIN_MS 200u
+/* How long a wrapper may outlive its verdict. */
+#define MANAGED_LINGER_MS 1000u
+/* Kept of bubblewrap's text, for the reason. */
+#define MANAGED_WORDS_MAX 1024u
+
+struct managed;
+
+/* What a managed process needs from its runner. */
+struct home {
+    uv_loop_t *loop;
+    struct list yard;    /* run/grave */
+    struct list waiters; /* of all processes, by waiter.all */
+    const char *helper;
+    char *const *helper_env;
+    char *scratch;   /* MANAGED_READ_BYTES */
+    struct buf page; /* of the answer that is being given */
+    uint64_t next_ticket;
+    void (*on_ended)(struct managed *m);  /* it has become readable only */
+    void (*on_failed)(struct managed *m); /* nothing ran: take it out and managed_free() it */
+};
+
+/* How it ended. */
+struct managed_end {
+    enum run_termination termination;
+    int exit_code;
+    int signal;
+    uint64_t cpu_us, max_rss_kib;
+    uint32_t background;
+    char *reason;
+    struct strv removed;
+};
+
+struct managed {
+    struct list link; /* in the runner's table: live or ended */
+    struct home *home;
+    char *id;
+    const struct workspace *ws;
+    enum process_state state;
+    bool sandboxed;
+    bool tty;
+
+    /* What was asked for; argv and env are dropped after the start. */
+    struct strv argv, env;
+    char *cwd;
+    uint16_t rows, cols;
+    uint64_t timeout_ms;
+
+    /* The start. */
+    struct call *prepare;
+    char *plan;
+    struct err *failure;
+    run_ticket ticket; /* of the exec call; 0 when it was answered */
+    run_exec_fn done;
+    void *user;
+
+    /* The child. With a terminal `out` is its master and `in`, `err` stay closed. */
+    struct anchor anchor;
+    struct alarm alarm;
+    struct watch in, out, err, control, pidfd;
+    pid_t pid;
+    bool reaped;
+
+    struct buf input; /* waits for stdin */
+    bool input_eof;   /* stdin ends after `input` */
+    struct outlog log;
+    struct buf line;  /* control line in the making */
+    struct buf words; /* bubblewrap's text */
+
+    enum run_termination intent; /* why we end it; RUN_END_NONE = we do not */
+    bool kill_asked;             /* process 1 was told to KILL; the wrapper is next */
+    struct managed_end end;
+    uint64_t started_ms, ended_ms;
+    uint64_t retired_ms;  /* by the loop's clock */
+    const char **removed; /* view of end.removed for run_status */
+    struct list waiters;
+};
+
+/* managed.c */
+struct managed *managed_new(struct home *home, const struct run_exec *x, uint64_t timeout_ms,
+                            run_exec_fn done, void *user);
+void managed_feed(struct managed *m, enum process_event event);
+/* Kill what is alive, close everything, answer nobody; the record goes when its handles have. */
+void managed_free(struct managed *m);
+bool managed_is_live(const struct managed *m);
+
+/* launch.c: start it; feeds PREPARED, STARTED or REFUSED. */
+void launch_prepare(struct managed *m);
+void launch_spawn(struct managed *m);
+/* Write down why it could not be started; the first reason stays. */
+void launch_fail(struct managed *m, enum err_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same for an errno of exec, with what to do about it. */
+void launch_fail_exec(struct managed *m, int errnum);
+
+/* stdio.c */
+void stdio_on_output(struct watch *w, void *owner);
+void stdio_on_input(struct watch *w, void *owner);
+/* Read what is in the pipes now, within a bound. */
+void stdio_drain(struct managed *m);
+bool stdio_at_eof(const struct managed *m);
+/* Take bytes for stdin. 0 or -1. */
+int stdio_write(struct managed *m, const void *data, size_t n, bool eof, struct err *e);
+/* Write what waits, and the end when it is due. 0, or -errno when nobody reads any more. */
+int stdio_flush(struct managed *m);
+
+/* control.c */
+void control_on_ready(struct watch *w, void *owner);
+/* Read what is there and feed it. */
+void control_read(struct managed *m);
+void control_signal(struct managed *m, int signal);
+
+/* end.c */
+void end_on_pidfd(struct watch *w, void *owner);
+void end_by_verdict(struct managed *m, const struct helper_verdict *v);
+void end_ask(struct managed *m, enum run_termination intent);
+/* KILL by way of process 1, so that it can still tell what it cleared away; the second time, and on
+ * the host, by force. */
+void end_kill(struct managed *m);
+/* Now: the control connection, the wrapper or the session. */
+void end_kill_now(struct managed *m);
+/* Name the end: an intent of ours comes before what the child did. */
+void end_settle(struct managed *m);
+void end_fini(struct managed_end *end);
+
+/* wait.c */
+void status_fill(struct managed *m, struct run_status *ret);
+run_ticket wait_read(struct managed *m, const struct run_read *x, run_page_fn done, void *user);
+/* Output came or the process ended: answer who is served by that. */
+void wait_check(struct managed *m);
+bool wait_cancel(struct home *home, run_ticket ticket);
+/* Free all waiters of m without an answer. */
+void wait_drop(struct managed *m);
+
+#endif

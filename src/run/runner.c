@@ -1,0 +1,75 @@
+/* run/runner: see runner.h. The calls go to whichever implementation is behind the pointer. */
+#include "run/runner.h"
+
+#include "base/mem.h"
+
+run_ticket runner_exec(struct runner *r, const struct run_exec *x, run_exec_fn done, void *user)
+{
+    return r->ops->exec(r, x, done, user);
+}
+
+run_ticket runner_read(struct runner *r, const struct run_read *x, run_page_fn done, void *user)
+{
+    return r->ops->read(r, x, done, user);
+}
+
+run_ticket runner_status(struct runner *r, const char *id, run_status_fn done, void *user)
+{
+    return r->ops->status(r, id, done, user);
+}
+
+run_ticket runner_write(struct runner *r, const char *id, const void *data, size_t n, bool eof,
+                        run_done_fn done, void *user)
+{
+    return r->ops->write(r, id, data, n, eof, done, user);
+}
+
+run_ticket runner_resize(struct runner *r, const char *id, uint16_t rows, uint16_t cols,
+                         run_done_fn done, void *user)
+{
+    return r->ops->resize(r, id, rows, cols, done, user);
+}
+
+run_ticket runner_terminate(struct runner *r, const char *id, run_done_fn done, void *user)
+{
+    return r->ops->terminate(r, id, done, user);
+}
+
+void runner_probe(struct runner *r, run_probe_fn done, void *user)
+{
+    r->ops->probe(r, done, user);
+}
+
+void runner_cancel(struct runner *r, run_ticket ticket)
+{
+    if (ticket != 0)
+        r->ops->cancel(r, ticket);
+}
+
+void runner_free(struct runner *r)
+{
+    if (r != NULL)
+        r->ops->free(r);
+}
+
+const char *run_state_name(enum run_state s)
+{
+    static const char *const names[] = {"running", "exited"};
+    ensure((size_t)s < ARRAY_LEN(names));
+    return names[s];
+}
+
+const char *run_termination_name(enum run_termination t)
+{
+    static const char *const names[] = {
+        [RUN_END_NONE] = "",
+        [RUN_END_EXITED] = "exited",
+        [RUN_END_SIGNALED] = "signaled",
+        [RUN_END_TIMEOUT] = "timeout",
+        [RUN_END_TERMINATED] = "terminated",
+        [RUN_END_WRAPPER_FAILED] = "wrapper_failed",
+        [RUN_END_LOST] = "lost",
+    };
+    ensure((size_t)t < ARRAY_LEN(names));
+    return names[t];
+}

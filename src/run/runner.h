@@ -1,0 +1,178 @@
+/* run/runner: the interface to whoever owns managed processes.
+ *
+ * Theory. A runner is `struct runner` with a table of operations. Two implementations: in-process
+ * (run/local) and behind the framed protocol (run/remote, later). Nothing above this header knows
+ * where a command runs. Everything is asynchronous because one of the two is: an operation answers
+ * through its callback, exactly once, on the loop's thread, possibly before the call returns. What
+ * a callback receives is borrowed until it returns. A call may be given up by its ticket: then its
+ * callback is not called. Ids, never pointers, name processes.
+ *
+ * Processes belong to the runner, not to the client that started them (R6). When the runner is
+ * freed every process and all its descendants are killed (R7).
+ *
+ * Must not: call a model, keep state on disk, or know the MCP protocol.
+ */
+#ifndef CODESPACE_RUN_RUNNER_H
+#define CODESPACE_RUN_RUNNER_H
+
+#include "base/err.h"
+#include "core/registry.h"
+#include "wire/probe.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Wall-clock limit of a command when the caller names none, and the largest one to ask for. */
+#define RUN_TIMEOUT_DEFAULT_MS 600000u
+#define RUN_TIMEOUT_MAX_MS 86400000u
+/* Live processes of a runner (CODESPACE_MAX_PROCESSES). */
+#define RUN_PROCESSES_DEFAULT 64u
+#define RUN_PROCESSES_MAX 4096u
+/* Ended processes stay readable this long and at most so many, oldest first out. */
+#define RUN_RETAIN_MS 900000u
+#define RUN_RETAIN_MAX 64u
+/* Output kept in memory per process; older bytes are dropped and told. */
+#define RUN_RING_BYTES 262144u
+/* Bytes that may wait for a process to read its stdin. */
+#define RUN_STDIN_MAX (1u << 20)
+/* Longest long poll. */
+#define RUN_WAIT_MAX_MS 600000u
+/* One page of output: default and largest. */
+#define RUN_PAGE_DEFAULT 32768u
+#define RUN_PAGE_MAX RUN_RING_BYTES
+/* From TERM to KILL when a process is ended by us. */
+#define RUN_GRACE_MS 500u
+
+struct runner;
+
+enum run_state { RUN_RUNNING, RUN_EXITED };
+
+enum run_termination {
+    RUN_END_NONE,           /* running */
+    RUN_END_EXITED,         /* by itself: exit_code */
+    RUN_END_SIGNALED,       /* by a signal nobody here sent: signal */
+    RUN_END_TIMEOUT,        /* by its wall-clock limit */
+    RUN_END_TERMINATED,     /* by terminate */
+    RUN_END_WRAPPER_FAILED, /* the sandbox failed; the command's own end is not known */
+    RUN_END_LOST,           /* its fate is not known */
+};
+
+enum run_stream { RUN_COMBINED, RUN_STDOUT, RUN_STDERR };
+
+struct run_exec {
+    const struct workspace *ws;
+    char *const *argv; /* NULL-terminated; checked by the caller */
+    const char *cwd;   /* relative to the root, normalised; NULL = the root */
+    char *const *env;  /* K=V; NULL = none */
+    bool tty;
+    uint16_t rows, cols;    /* of the terminal; 0 = 24 x 80 */
+    uint64_t timeout_ms;    /* 0 = the runner's default */
+    const char *stdin_data; /* NULL: stdin stays open for write; else written, then EOF */
+    size_t stdin_len;
+};
+
+struct run_status {
+    const char *process_id;
+    const char *workspace_id;
+    enum run_state state;
+    enum run_termination termination;
+    int exit_code;      /* with RUN_END_EXITED */
+    int signal;         /* with RUN_END_SIGNALED; 0 else */
+    const char *reason; /* a sentence when there is more to say; "" else */
+    bool sandboxed;
+    bool tty;
+    bool eof; /* no more output will come */
+    uint64_t output_total;
+    uint64_t output_retained_from;
+    uint64_t started_ms, ended_ms; /* wall clock since the epoch; ended 0 while running */
+    uint64_t timeout_ms;
+    uint64_t cpu_us, max_rss_kib; /* of the whole command; 0 while unknown */
+    uint32_t background;          /* descendants that were left at its end, and killed */
+    const char *const *removed;   /* protected names it created, taken away; NULL-terminated */
+};
+
+struct run_read {
+    const char *process_id;
+    uint64_t cursor; /* byte offset in the combined log */
+    enum run_stream stream;
+    uint64_t max_bytes; /* 0 = RUN_PAGE_DEFAULT */
+    uint64_t wait_ms;   /* answer when there is output after the cursor, at the end, or then */
+    bool until_exit;    /* wait for the end only (wait_ms of exec_command) */
+    bool whole_chars;   /* do not end a page inside a UTF-8 character unless it is the end */
+};
+
+struct run_page {
+    const char *bytes; /* of the asked stream only */
+    size_t len;
+    uint64_t cursor; /* where the next read goes on */
+    bool lost;       /* bytes between the asked cursor and this page were dropped */
+    uint64_t retained_from;
+    struct run_status status;
+};
+
+/* failure NULL = success. */
+typedef void (*run_exec_fn)(void *user, const char *process_id, const struct err *failure);
+typedef void (*run_page_fn)(void *user, const struct run_page *page, const struct err *failure);
+typedef void (*run_status_fn)(void *user, const struct run_status *status,
+                              const struct err *failure);
+typedef void (*run_done_fn)(void *user, const struct err *failure);
+typedef void (*run_probe_fn)(void *user, const struct probe_result *result);
+
+/* Names a pending call for runner_cancel(); 0 = the call has already answered. */
+typedef uint64_t run_ticket;
+
+struct runner_ops {
+    run_ticket (*exec)(struct runner *r, const struct run_exec *x, run_exec_fn done, void *user);
+    run_ticket (*read)(struct runner *r, const struct run_read *x, run_page_fn done, void *user);
+    run_ticket (*status)(struct runner *r, const char *id, run_status_fn done, void *user);
+    run_ticket (*write)(struct runner *r, const char *id, const void *data, size_t n, bool eof,
+                        run_done_fn done, void *user);
+    run_ticket (*resize)(struct runner *r, const char *id, uint16_t rows, uint16_t cols,
+                         run_done_fn done, void *user);
+    run_ticket (*terminate)(struct runner *r, const char *id, run_done_fn done, void *user);
+    void (*probe)(struct runner *r, run_probe_fn done, void *user);
+    void (*cancel)(struct runner *r, run_ticket ticket);
+    void (*free)(struct runner *r);
+};
+
+struct runner {
+    const struct runner_ops *ops;
+};
+
+/* Start a command. Errors: PROCESS_SPAWN_FAILED (nothing ran), PROCESS_LIMIT, SANDBOX_UNAVAILABLE.
+ * A cancelled exec whose process was already started is killed. */
+run_ticket runner_exec(struct runner *r, const struct run_exec *x, run_exec_fn done, void *user);
+
+/* Output and status in one answer. Errors: PROCESS_NOT_FOUND. */
+run_ticket runner_read(struct runner *r, const struct run_read *x, run_page_fn done, void *user);
+
+run_ticket runner_status(struct runner *r, const char *id, run_status_fn done, void *user);
+
+/* Answers when the bytes were taken over. Errors: PROCESS_NOT_FOUND, STDIN_CLOSED, STDIN_FULL
+ * (nothing was taken; RUN_STDIN_MAX bytes wait already), PROCESS_NOT_RUNNING. On a terminal eof
+ * sends the terminal's end-of-file character. */
+run_ticket runner_write(struct runner *r, const char *id, const void *data, size_t n, bool eof,
+                        run_done_fn done, void *user);
+
+/* Errors: PROCESS_NOT_FOUND, PROCESS_NOT_RUNNING, PROCESS_NOT_TTY. */
+run_ticket runner_resize(struct runner *r, const char *id, uint16_t rows, uint16_t cols,
+                         run_done_fn done, void *user);
+
+/* TERM, then KILL after RUN_GRACE_MS; the whole tree. Answers at once; ending an ended process is
+ * fine. Errors: PROCESS_NOT_FOUND. */
+run_ticket runner_terminate(struct runner *r, const char *id, run_done_fn done, void *user);
+
+/* Whether and how commands are sandboxed here; probed once, later calls get the cached answer. */
+void runner_probe(struct runner *r, run_probe_fn done, void *user);
+
+void runner_cancel(struct runner *r, run_ticket ticket);
+
+/* Kills what is alive, waits for nothing, frees. Calls that wait are not answered any more. NULL is
+ * fine. */
+void runner_free(struct runner *r);
+
+const char *run_state_name(enum run_state s);
+const char *run_termination_name(enum run_termination t);
+
+#endif

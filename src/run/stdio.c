@@ -1,0 +1,149 @@
+/* run/stdio: what the process writes and what it is given to read.
+ *
+ * Theory. Output is read by the loop into one shared buffer and from there into the log, at most
+ * MANAGED_READS_PER_TURN times in a turn, so a process that floods does not starve the others. The
+ * writer is slowed by nothing but this; memory stays flat because the log is a ring. Input waits in
+ * a bounded buffer until the process reads it.
+ *
+ * Must not: block, or raise SIGPIPE (programs of ours ignore it).
+ */
+#include "run/managed.h"
+
+#include "sys/fd.h"
+#include "sys/pty.h"
+
+#include <errno.h>
+
+bool stdio_at_eof(const struct managed *m)
+{
+    return m->out.fd < 0 && m->err.fd < 0;
+}
+
+/* Up to `reads` reads. True when something came. Closes the watch at its end; a terminal's end is
+ * EIO. */
+static bool pump(struct managed *m, struct watch *w, int reads)
+{
+    enum run_stream stream = w == &m->err ? RUN_STDERR : RUN_STDOUT;
+    bool got = false;
+    while (w->fd >= 0 && reads-- > 0) {
+        ssize_t n = fd_read(w->fd, m->home->scratch, MANAGED_READ_BYTES);
+        if (n == -EAGAIN)
+            break;
+        if (n <= 0) {
+            watch_close(w);
+            break;
+        }
+        outlog_append(&m->log, stream, m->home->scratch, (size_t)n);
+        got = true;
+        /* A short read has emptied the pipe: asking again would only say so. */
+        if ((size_t)n < MANAGED_READ_BYTES && !m->tty)
+            break;
+    }
+    return got;
+}
+
+void stdio_on_output(struct watch *w, void *owner)
+{
+    struct managed *m = owner;
+    if (m->tty && m->input.len > 0)
+        (void)stdio_flush(m);
+    bool got = pump(m, w, MANAGED_READS_PER_TURN);
+    if (got)
+        wait_check(m);
+    if (stdio_at_eof(m))
+        managed_feed(m, PROCESS_ON_DRAINED);
+}
+
+void stdio_drain(struct managed *m)
+{
+    /* Twice what a pipe holds: all that was written before the end, and no more of a writer that
+     * goes on. */
+    const int reads = 2 * MANAGED_PIPE_BYTES / (int)MANAGED_READ_BYTES;
+    struct watch *const both[] = {&m->out, &m->err};
+    for (size_t i = 0; i < ARRAY_LEN(both); i++) {
+        for (int left = reads; left > 0 && both[i]->fd >= 0; left--) {
+            if (!pump(m, both[i], 1))
+                break;
+        }
+    }
+}
+
+/* ---- input ---- */
+
+static struct watch *input_watch(struct managed *m)
+{
+    return m->tty ? &m->out : &m->in;
+}
+
+/* On a terminal the end is a character, and only at the start of a line. */
+static void add_terminal_eof(struct managed *m)
+{
+    int c = pty_eof_char(m->out.fd);
+    if (c > 0)
+        buf_putc(&m->input, (char)c);
+    m->input_eof = false;
+}
+
+/* What the watch waits for after a flush that ended with `rc`. */
+static void rearm_input(struct managed *m, struct watch *w, int rc)
+{
+    bool waits = m->input.len > 0;
+    if (m->tty)
+        watch_want(w, UV_READABLE | (waits ? UV_WRITABLE : 0));
+    else if (rc < 0 || (m->input_eof && !waits))
+        watch_close(w);
+    else
+        watch_want(w, waits ? UV_WRITABLE : 0);
+}
+
+int stdio_flush(struct managed *m)
+{
+    struct watch *w = input_watch(m);
+    int rc = 0;
+    if (w->fd < 0)
+        return 0;
+    if (m->tty && m->input_eof)
+        add_terminal_eof(m);
+    while (m->input.len > 0 && rc == 0) {
+        ssize_t n = fd_write(w->fd, buf_bytes(&m->input), m->input.len);
+        if (n < 0)
+            rc = (int)n;
+        else
+            buf_consume(&m->input, (size_t)n);
+    }
+    if (rc == -EAGAIN)
+        rc = 0;
+    else /* all is written, or nobody will ever read it */
+        buf_fini(&m->input);
+    rearm_input(m, w, rc);
+    return rc;
+}
+
+void stdio_on_input(struct watch *w, void *owner)
+{
+    (void)stdio_flush(owner);
+}
+
+static int stdin_closed(const struct managed *m, const char *why, struct err *e)
+{
+    return err_set(e, ERR_STDIN_CLOSED, "the standard input of process '%s' is closed: %s", m->id,
+                   why);
+}
+
+int stdio_write(struct managed *m, const void *data, size_t n, bool eof, struct err *e)
+{
+    if (m->input_eof)
+        return stdin_closed(m, "its end was already written", e);
+    if (input_watch(m)->fd < 0)
+        return stdin_closed(m, "the process closed it", e);
+    if (n > RUN_STDIN_MAX - m->input.len)
+        return err_set(e, ERR_STDIN_FULL,
+                       "%zu bytes wait for process '%s' to read them, and %zu more would exceed "
+                       "RUN_STDIN_MAX (%u); nothing was taken: write again when it has read",
+                       m->input.len, m->id, n, RUN_STDIN_MAX);
+    buf_put(&m->input, data, n);
+    m->input_eof = eof;
+    if (stdio_flush(m) < 0)
+        return stdin_closed(m, "the process closed it", e);
+    return 0;
+}

@@ -1,0 +1,115 @@
+/* run/table: see table.h. */
+#include "run/table.h"
+
+#include "run/managed.h"
+
+static void evict_oldest(struct table *t)
+{
+    static char here;
+    struct managed *m = container_of(t->ended.next, struct managed, link);
+    char **slot = &t->evicted_ids[t->evicted_at++ % TABLE_EVICTED_MAX];
+    if (*slot != NULL)
+        map_remove(&t->evicted, *slot);
+    free(*slot);
+    *slot = mem_strdup(m->id);
+    map_set(&t->evicted, *slot, &here);
+    map_remove(&t->by_id, m->id);
+    t->n_ended--;
+    managed_free(m);
+}
+
+/* By the loop's clock, so that setting the wall clock evicts nothing. */
+static void apply_retention(struct table *t)
+{
+    uint64_t now = uv_now(t->alarm.timer.loop);
+    while (t->n_ended > 0) {
+        struct managed *oldest = container_of(t->ended.next, struct managed, link);
+        uint64_t age = now - oldest->retired_ms;
+        if (t->n_ended <= RUN_RETAIN_MAX && age < RUN_RETAIN_MS) {
+            alarm_set(&t->alarm, RUN_RETAIN_MS - age);
+            return;
+        }
+        evict_oldest(t);
+    }
+    alarm_stop(&t->alarm);
+}
+
+static void on_alarm(struct alarm *a, void *owner)
+{
+    apply_retention(owner);
+}
+
+void table_init(struct table *t, uv_loop_t *loop, struct anchor *anchor, size_t max_live)
+{
+    list_init(&t->live);
+    list_init(&t->ended);
+    t->max_live = max_live;
+    alarm_open(&t->alarm, loop, anchor, on_alarm, t);
+    uv_unref((uv_handle_t *)&t->alarm.timer); /* keeping old output is no reason to stay */
+}
+
+void table_fini(struct table *t)
+{
+    struct list *const both[] = {&t->live, &t->ended};
+    for (size_t i = 0; i < ARRAY_LEN(both); i++) {
+        while (!list_empty(both[i]))
+            managed_free(container_of(both[i]->next, struct managed, link));
+    }
+    for (size_t i = 0; i < TABLE_EVICTED_MAX; i++)
+        free(t->evicted_ids[i]);
+    map_fini(&t->by_id);
+    map_fini(&t->evicted);
+    alarm_close(&t->alarm);
+}
+
+int table_check_room(const struct table *t, struct err *e)
+{
+    if (t->n_live < t->max_live)
+        return 0;
+    return err_set(
+        e, ERR_PROCESS_LIMIT,
+        "%zu processes are alive, which is the limit (CODESPACE_MAX_PROCESSES, %zu): end "
+        "one with terminate_process, or wait for one to end",
+        t->n_live, t->max_live);
+}
+
+void table_add(struct table *t, struct managed *m)
+{
+    list_append(&t->live, &m->link);
+    t->n_live++;
+    map_set(&t->by_id, m->id, m);
+}
+
+void table_drop(struct table *t, struct managed *m)
+{
+    t->n_live--;
+    map_remove(&t->by_id, m->id);
+    managed_free(m);
+}
+
+void table_retire(struct table *t, struct managed *m)
+{
+    list_remove(&m->link);
+    list_append(&t->ended, &m->link);
+    t->n_live--;
+    t->n_ended++;
+    m->retired_ms = uv_now(t->alarm.timer.loop);
+    apply_retention(t);
+}
+
+struct managed *table_get(const struct table *t, const char *id, struct err *e)
+{
+    struct managed *m = map_get(&t->by_id, id);
+    if (m != NULL)
+        return m;
+    if (map_get(&t->evicted, id) != NULL)
+        err_set(e, ERR_PROCESS_NOT_FOUND,
+                "process '%s' has ended and its record was dropped: ended processes stay readable "
+                "for %u s (RUN_RETAIN_MS) and only the newest %u of them (RUN_RETAIN_MAX)",
+                id, RUN_RETAIN_MS / 1000u, RUN_RETAIN_MAX);
+    else
+        err_set(e, ERR_PROCESS_NOT_FOUND,
+                "there is no process '%.80s': ids come from exec_command and end with the server",
+                id);
+    return NULL;
+}

@@ -1,0 +1,210 @@
+/* run/wait: answers about output and status, now or when there is something to say.
+ *
+ * Theory. A read that has to wait becomes a waiter: on its process (which wakes it), in the
+ * runner's list (where it is found by its ticket) and on a timer of its own. It answers once and is
+ * gone. A page is built in one buffer of the runner; a callback may start another read, so the
+ * buffer is taken out while it is lent.
+ */
+#include "run/managed.h"
+
+#include <string.h>
+
+struct waiter {
+    struct list link; /* on its process */
+    struct list all;  /* on the runner */
+    struct managed *m;
+    run_ticket ticket;
+    struct run_read ask; /* process_id is not used */
+    run_page_fn done;
+    void *user;
+    struct anchor anchor;
+    struct alarm alarm;
+};
+
+static void fill_removed(struct managed *m)
+{
+    if (m->removed == NULL)
+        m->removed = mem_zalloc(m->end.removed.len + 1, sizeof(char *));
+    for (size_t i = 0; i < m->end.removed.len; i++)
+        m->removed[i] = m->end.removed.items[i];
+}
+
+void status_fill(struct managed *m, struct run_status *ret)
+{
+    static const char *const nothing[] = {NULL};
+    bool ended = m->state == PROCESS_ENDED;
+    *ret = (struct run_status){
+        .process_id = m->id,
+        .workspace_id = m->ws->id,
+        .state = ended ? RUN_EXITED : RUN_RUNNING,
+        .reason = "",
+        .sandboxed = m->sandboxed,
+        .tty = m->tty,
+        .eof = ended || stdio_at_eof(m),
+        .output_total = m->log.total,
+        .output_retained_from = outlog_retained_from(&m->log),
+        .started_ms = m->started_ms,
+        .timeout_ms = m->timeout_ms,
+        .removed = nothing,
+    };
+    if (!ended)
+        return;
+    fill_removed(m);
+    ret->termination = m->end.termination;
+    ret->exit_code = m->end.exit_code;
+    ret->signal = m->end.signal;
+    ret->reason = m->end.reason == NULL ? "" : m->end.reason;
+    ret->ended_ms = m->ended_ms;
+    ret->cpu_us = m->end.cpu_us;
+    ret->max_rss_kib = m->end.max_rss_kib;
+    ret->background = m->end.background;
+    ret->removed = m->removed;
+}
+
+/* Build the page; true when it answers the question without more waiting. */
+static bool look(struct managed *m, const struct run_read *x, struct buf *bytes,
+                 struct run_page *ret)
+{
+    bool ended = m->state == PROCESS_ENDED;
+    if (x->until_exit && !ended && x->wait_ms > 0)
+        return false;
+    struct outlog_page page = {0};
+    outlog_read(&m->log, x->cursor, x->stream, (size_t)x->max_bytes, x->whole_chars, ended, bytes,
+                &page);
+    *ret = (struct run_page){
+        .bytes = buf_bytes(bytes),
+        .len = bytes->len,
+        .cursor = page.cursor,
+        .lost = page.lost,
+        .retained_from = outlog_retained_from(&m->log),
+    };
+    status_fill(m, &ret->status);
+    return ended || x->wait_ms == 0 || (!x->until_exit && ret->len > 0);
+}
+
+/* The runner's page buffer, empty; goes back by page_return. */
+static struct buf page_lend(struct home *home)
+{
+    struct buf b = home->page;
+    home->page = (struct buf)BUF_INIT;
+    b.start = 0;
+    b.len = 0;
+    return b;
+}
+
+static void page_return(struct home *home, struct buf *b)
+{
+    buf_fini(&home->page);
+    home->page = *b;
+    buf_reset(&home->page, RUN_PAGE_DEFAULT * 2);
+}
+
+static void on_gone(struct anchor *a)
+{
+    free(container_of(a, struct waiter, anchor));
+}
+
+static void waiter_leave(struct waiter *w)
+{
+    list_remove(&w->link);
+    list_remove(&w->all);
+    alarm_close(&w->alarm);
+    anchor_leave(&w->anchor, on_gone);
+}
+
+/* Answer it when it can be, or must be. */
+static void try_answer(struct waiter *w, bool must)
+{
+    struct managed *m = w->m;
+    struct home *home = m->home;
+    struct run_page page;
+    struct buf bytes = page_lend(home);
+    if (must)
+        w->ask.wait_ms = 0;
+    if (look(m, &w->ask, &bytes, &page)) {
+        run_page_fn done = w->done;
+        void *user = w->user;
+        waiter_leave(w);
+        done(user, &page, NULL);
+    }
+    page_return(home, &bytes);
+}
+
+static void on_alarm(struct alarm *a, void *owner)
+{
+    try_answer(owner, true);
+}
+
+static void limit(struct run_read *x)
+{
+    if (x->max_bytes == 0)
+        x->max_bytes = RUN_PAGE_DEFAULT;
+    if (x->max_bytes > RUN_PAGE_MAX)
+        x->max_bytes = RUN_PAGE_MAX;
+    if (x->wait_ms > RUN_WAIT_MAX_MS)
+        x->wait_ms = RUN_WAIT_MAX_MS;
+}
+
+static run_ticket wait_later(struct managed *m, const struct run_read *x, run_page_fn done,
+                             void *user)
+{
+    struct waiter *w = mem_new(struct waiter);
+    w->m = m;
+    w->ticket = ++m->home->next_ticket;
+    w->ask = *x;
+    w->ask.process_id = NULL;
+    w->done = done;
+    w->user = user;
+    list_append(&m->waiters, &w->link);
+    list_append(&m->home->waiters, &w->all);
+    alarm_open(&w->alarm, m->home->loop, &w->anchor, on_alarm, w);
+    alarm_set(&w->alarm, x->wait_ms);
+    return w->ticket;
+}
+
+run_ticket wait_read(struct managed *m, const struct run_read *ask, run_page_fn done, void *user)
+{
+    struct run_read x = *ask;
+    struct run_page page;
+    struct home *home = m->home;
+    limit(&x);
+    struct buf bytes = page_lend(home);
+    bool answered = look(m, &x, &bytes, &page);
+    if (answered)
+        done(user, &page, NULL);
+    page_return(home, &bytes);
+    return answered ? 0 : wait_later(m, &x, done, user);
+}
+
+/* A callback may cancel or add waiters, so no place in the list is kept over one: the first goes to
+ * the end and is tried, as often as there were waiters. */
+void wait_check(struct managed *m)
+{
+    size_t n = 0;
+    list_each (it, &m->waiters)
+        n++;
+    while (n-- > 0 && !list_empty(&m->waiters)) {
+        struct waiter *w = container_of(m->waiters.next, struct waiter, link);
+        list_remove(&w->link);
+        list_append(&m->waiters, &w->link);
+        try_answer(w, false);
+    }
+}
+
+bool wait_cancel(struct home *home, run_ticket ticket)
+{
+    list_each (it, &home->waiters) {
+        struct waiter *w = container_of(it, struct waiter, all);
+        if (w->ticket == ticket) {
+            waiter_leave(w);
+            return true;
+        }
+    }
+    return false;
+}
+
+void wait_drop(struct managed *m)
+{
+    list_each (it, &m->waiters)
+        waiter_leave(container_of(it, struct waiter, link));
+}
