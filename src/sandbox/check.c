@@ -1,0 +1,156 @@
+/* sandbox/check: see check.h. */
+#include "sandbox/check.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "sandbox/bwrap.h"
+#include "sandbox/report.h"
+#include "sandbox/trial.h"
+#include "sys/fd.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+/* What bubblewrap says, in the order of trying; the first that is part of the words counts. */
+static const struct {
+    const char *words;
+    enum probe_cause cause;
+} causes[] = {
+    {"Unknown option", PROBE_OLD_BWRAP},
+    {"Can't mount proc", PROBE_NO_PROC},
+    {"setting up uid map: Permission denied", PROBE_APPARMOR},
+    {"loopback: Failed RTM_NEWADDR", PROBE_APPARMOR},
+    {"loopback: Failed RTM_NEWLINK", PROBE_APPARMOR},
+    {"No permissions to create", PROBE_NO_USERNS},
+    {"Creating new namespace failed", PROBE_NO_USERNS},
+    {"Creating new user namespace failed", PROBE_NO_USERNS},
+    {"does not have user namespaces", PROBE_NO_USERNS},
+    {"setting up uid map", PROBE_NO_USERNS},
+};
+
+static bool apparmor_restricts(void)
+{
+    char c = '0';
+    autofd int fd =
+        open("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && getuid() != 0 && read(fd, &c, 1) == 1 && c == '1';
+}
+
+enum probe_cause check_cause(const char *words)
+{
+    for (size_t i = 0; i < ARRAY_LEN(causes); i++) {
+        if (strstr(words, causes[i].words) == NULL)
+            continue;
+        bool userns = causes[i].cause == PROBE_NO_USERNS;
+        return userns && apparmor_restricts() ? PROBE_APPARMOR : causes[i].cause;
+    }
+    return PROBE_OTHER;
+}
+
+static void fail(struct probe_result *p, enum probe_cause cause, const char *detail)
+{
+    p->works = false;
+    p->cause = cause;
+    snprintf(p->detail, sizeof(p->detail), "%.511s", detail);
+}
+
+/* Where a namespace's fact goes. */
+static const size_t namespace_facts[REPORT_NAMESPACES] = {
+    [REPORT_USER] = offsetof(struct probe_result, user_namespace),
+    [REPORT_MNT] = offsetof(struct probe_result, mount_namespace),
+    [REPORT_PID] = offsetof(struct probe_result, pid_namespace),
+    [REPORT_NET] = offsetof(struct probe_result, network_namespace),
+    [REPORT_IPC] = offsetof(struct probe_result, ipc_namespace),
+    [REPORT_UTS] = offsetof(struct probe_result, uts_namespace),
+    [REPORT_CGROUP] = offsetof(struct probe_result, cgroup_namespace),
+};
+
+static void compare(const struct report *outside, const struct report *inside,
+                    struct probe_result *p)
+{
+    for (int i = 0; i < REPORT_NAMESPACES; i++)
+        *(bool *)((char *)p + namespace_facts[i]) =
+            inside->namespaces[i] != 0 && inside->namespaces[i] != outside->namespaces[i];
+    p->fresh_proc = inside->fresh_proc == 1;
+    p->no_new_privs = inside->no_new_privs == 1;
+    p->seccomp = inside->seccomp == 2;
+    p->pid1 = inside->parent == 1;
+    /* A kernel may lack cgroup namespaces; they are told but not needed. */
+    p->works = p->user_namespace && p->mount_namespace && p->pid_namespace &&
+               p->network_namespace && p->ipc_namespace && p->uts_namespace && p->fresh_proc &&
+               p->no_new_privs && p->seccomp && p->pid1 && inside->capabilities == 0;
+    if (!p->works)
+        fail(p, PROBE_OTHER, "the sandbox ran, but a wall that was asked for was not there");
+}
+
+static void find_bwrap(struct probe_result *p, struct err *e)
+{
+    autofree char *path = NULL;
+    char line[64];
+    if (bwrap_find(NULL, &path, e) < 0) {
+        fail(p, PROBE_NO_BWRAP, e->message);
+        return;
+    }
+    snprintf(p->bwrap_path, sizeof(p->bwrap_path), "%.255s", path);
+    trial_version(path, CHECK_SECONDS * 1000 / 2, line, sizeof(line));
+    const char *version = strrchr(line, ' ');
+    snprintf(p->bwrap_version, sizeof(p->bwrap_version), "%.31s", version ? version + 1 : line);
+}
+
+void check_sandbox(struct probe_result *ret)
+{
+    struct probe_result p = {0};
+    struct report outside, inside;
+    struct err e = {0};
+    if (getauxval(AT_SECURE) != 0) {
+        fail(&p, PROBE_SETUID, "");
+    } else {
+        find_bwrap(&p, &e);
+        report_take(&outside);
+        if (p.cause == PROBE_NONE && trial_run(CHECK_SECONDS * 1000 / 2, &inside, &e) < 0)
+            fail(&p, check_cause(e.message), e.message);
+        else if (p.cause == PROBE_NONE)
+            compare(&outside, &inside, &p);
+    }
+    *ret = p;
+}
+
+static const char *yes(bool fact)
+{
+    return fact ? "yes" : "no";
+}
+
+static void explain(const struct probe_result *p)
+{
+    printf("sandbox: %s\n", p->works ? "works" : probe_cause_what(p->cause));
+    if (!p->works && *probe_cause_remedy(p->cause) != '\0')
+        printf("remedy: %s\n", probe_cause_remedy(p->cause));
+    if (p->detail[0] != '\0')
+        printf("detail: %s\n", p->detail);
+    printf("bubblewrap: %s %s\n", p->bwrap_path[0] ? p->bwrap_path : "none", p->bwrap_version);
+    if (p->works)
+        printf("own namespaces: user %s, mount %s, process %s, network %s, ipc %s, host name %s, "
+               "cgroup %s\nfresh /proc %s, no new privileges %s, system call filter %s, process 1 "
+               "is ours %s\n",
+               yes(p->user_namespace), yes(p->mount_namespace), yes(p->pid_namespace),
+               yes(p->network_namespace), yes(p->ipc_namespace), yes(p->uts_namespace),
+               yes(p->cgroup_namespace), yes(p->fresh_proc), yes(p->no_new_privs), yes(p->seccomp),
+               yes(p->pid1));
+}
+
+int check_main(enum check_output output)
+{
+    struct probe_result p;
+    autobuf json = BUF_INIT;
+    check_sandbox(&p);
+    if (output == CHECK_JSON) {
+        probe_write(&p, &json);
+        puts(buf_cstr(&json));
+    } else if (output == CHECK_EXPLAIN) {
+        explain(&p);
+    }
+    return p.works ? 0 : 1;
+}

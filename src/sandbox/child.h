@@ -1,0 +1,31 @@
+/* sandbox/child: from process 1 to the command.
+ *
+ * Theory. The command's process shares our memory until it has executed (as posix_spawn does), so
+ * no page table is copied and a failed exec is told in a variable. It gets a session of its own,
+ * with the terminal when there is one, default signal dispositions, no blocked signals, the plan's
+ * environment and nothing open but 0, 1 and 2. no_new_privs and the filter are loaded already.
+ *
+ * Must not: run anything between that needs the filter's refusals, or leave a way to return.
+ */
+#ifndef CODESPACE_SANDBOX_CHILD_H
+#define CODESPACE_SANDBOX_CHILD_H
+
+#include "wire/plan.h"
+
+#include <sys/types.h>
+
+enum child_step { CHILD_STARTED, CHILD_PROCESS, CHILD_TERMINAL, CHILD_CWD, CHILD_EXEC };
+
+struct child_start {
+    const struct plan *plan;
+    unsigned long files; /* soft limit of open files to give back; 0 = leave it */
+    /* filled: */
+    pid_t pid;            /* leader of its own session and process group */
+    enum child_step step; /* CHILD_STARTED, or what failed */
+    int error;
+};
+
+/* Start the command. Returns when it has executed (step CHILD_STARTED) or failed. */
+void child_run(struct child_start *c);
+
+#endif

@@ -1,0 +1,15 @@
+/* sandbox/environ: the environment that a sandboxed command starts with.
+ *
+ * Theory. Nothing is inherited: the table of wire/view, what follows from the request (terminal,
+ * identity, markers, git's trust in the workspace), then the request's own entries. Later wins and
+ * a name stands once. Must not: read the helper's own environment.
+ */
+#ifndef CODESPACE_SANDBOX_ENVIRON_H
+#define CODESPACE_SANDBOX_ENVIRON_H
+
+#include "base/str.h"
+#include "wire/helper.h"
+
+void environ_build(const struct helper_request *r, struct strv *ret);
+
+#endif

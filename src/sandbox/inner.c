@@ -1,0 +1,317 @@
+/* sandbox/inner: see inner.h. */
+#include "sandbox/inner.h"
+
+#include "base/mem.h"
+#include "sandbox/child.h"
+#include "sandbox/control.h"
+#include "sandbox/exits.h"
+#include "sandbox/guard.h"
+#include "sandbox/planfile.h"
+#include "sys/caps.h"
+#include "sys/fd.h"
+#include "sys/tighten.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Sent by the kernel when bubblewrap dies. Not KILL: the guard still has to sweep. */
+#define DEATH_SIGNAL SIGPWR
+
+/* A command that runs longer than this is watched by the guard; see guard_watch(). */
+#define GUARD_AFTER_MS 50
+
+/* Where the control socket lives once the descriptors are in order. */
+#define CONTROL_FD 3
+
+/* Passed on to the command's process group when they come from outside. */
+static const int forwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
+                                SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+
+struct inner {
+    struct control control;
+    struct plan plan;
+    struct guard guard;
+    int signal_fd;
+    pid_t command;
+    bool ended;  /* the command itself was reaped */
+    int status;  /* of waitpid */
+    bool closed; /* the runner or bubblewrap is gone */
+};
+
+/* ---- before the command ---- */
+
+/* 2 carries the control socket; afterwards 0, 1 and 2 are the command's and nothing but CONTROL_FD
+ * is open above them. */
+static int arrange_descriptors(void)
+{
+    autofd int control = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, PLAN_FD_SOURCE);
+    if (control < 0)
+        return -errno;
+    if (dup2(PLAN_FD_STDIN, STDIN_FILENO) < 0 || dup2(PLAN_FD_STDOUT, STDOUT_FILENO) < 0 ||
+        dup2(PLAN_FD_STDERR, STDERR_FILENO) < 0 || dup3(control, CONTROL_FD, O_CLOEXEC) < 0)
+        return -errno;
+    return fd_close_from(CONTROL_FD + 1);
+}
+
+/* The command has them now; a second holder would keep pipes open for its own lifetime. */
+static void let_go_of_standard_descriptors(void)
+{
+    autofd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
+        dup2(null, fd);
+}
+
+/* Nobody inside may look at process 1: its memory holds the plan and its descriptors the socket. */
+static int check_place(void)
+{
+    uint64_t caps;
+    int rc = caps_get(&caps);
+    if (rc < 0 || caps != 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_CAPABILITIES,
+                              "the command is not run while effective or permitted capabilities "
+                              "remain");
+    if (getpid() != 1)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_PROCESS_1, "our number is %d",
+                              (int)getpid());
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+        prctl(PR_SET_PDEATHSIG, DEATH_SIGNAL, 0, 0, 0) < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_NO_NEW_PRIVS, "prctl: %s", strerror(errno));
+    prctl(PR_SET_NAME, "codespace-init", 0, 0, 0);
+    return 0;
+}
+
+static int give_up_privileges(const struct plan *p)
+{
+    int rc = tighten_no_new_privs();
+    if (rc < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_NO_NEW_PRIVS, "%s", strerror(-rc));
+    rc = tighten_load_filter(buf_bytes(&p->filter), p->filter.len);
+    if (rc < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_FILTER, "%s", strerror(-rc));
+    return 0;
+}
+
+/* All signals are blocked for ours and read from a descriptor. */
+static int open_signals(struct inner *in)
+{
+    sigset_t all, wanted;
+    sigfillset(&all);
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGCHLD);
+    sigaddset(&wanted, DEATH_SIGNAL);
+    for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
+        sigaddset(&wanted, forwarded[i]);
+    if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+        return -errno;
+    in->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+    return in->signal_fd < 0 ? -errno : 0;
+}
+
+/* ---- starting the command ---- */
+
+static int tell_exec_failed(const struct child_start *c)
+{
+    struct helper_verdict v = {.event = HELPER_EXEC_FAILED, .value = c->error};
+    snprintf(v.message, sizeof(v.message), "cannot execute \"%.200s\": %s", c->plan->argv.items[0],
+             strerror(c->error));
+    control_send(CONTROL_FD, &v);
+    return c->error == ENOENT ? SANDBOX_COMMAND_NOT_FOUND : SANDBOX_COMMAND_NOT_EXECUTABLE;
+}
+
+static int tell_not_started(const struct child_start *c)
+{
+    const char *why = strerror(c->error);
+    switch (c->step) {
+    case CHILD_EXEC:
+        return tell_exec_failed(c);
+    case CHILD_TERMINAL:
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_TERMINAL,
+                              "it must be a terminal that belongs to no session: %s", why);
+    case CHILD_CWD:
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_CWD, "%.300s: %s", c->plan->cwd, why);
+    default:
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_START, "%s", why);
+    }
+}
+
+static int start_command(struct inner *in, unsigned long files)
+{
+    struct child_start c = {.plan = &in->plan, .files = files};
+    child_run(&c);
+    if (c.step != CHILD_STARTED)
+        return tell_not_started(&c);
+    in->command = c.pid;
+    let_go_of_standard_descriptors();
+    control_send(CONTROL_FD, &(struct helper_verdict){.event = HELPER_STARTED});
+    return 0;
+}
+
+/* ---- while it runs ---- */
+
+/* As waitpid(-1); notes the end of the command. */
+static pid_t reap_one(struct inner *in, int flags)
+{
+    int status;
+    pid_t pid = waitpid(-1, &status, flags);
+    if (pid > 0 && pid == in->command) {
+        in->ended = true;
+        in->status = status;
+    }
+    return pid;
+}
+
+/* A sender inside has a number here; whoever is outside, and the kernel, has none. */
+static void on_signal(struct inner *in)
+{
+    struct signalfd_siginfo info;
+    while (read(in->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+        if (info.ssi_signo == SIGCHLD)
+            continue;
+        if (info.ssi_pid != 0)
+            continue;
+        if (info.ssi_signo == DEATH_SIGNAL)
+            in->closed = true;
+        else
+            kill(-in->command, (int)info.ssi_signo);
+    }
+    while (!in->ended && reap_one(in, WNOHANG) > 0)
+        continue;
+}
+
+static void on_control(struct inner *in)
+{
+    size_t n;
+    if (control_fill(&in->control) == 0)
+        in->closed = true;
+    for (const char *line = control_next(&in->control, &n); line != NULL;
+         line = control_next(&in->control, &n)) {
+        int signal = helper_signal_read(line, n);
+        if (signal > 0)
+            kill(-in->command, signal);
+    }
+}
+
+static void serve(struct inner *in)
+{
+    struct pollfd fds[] = {
+        {.fd = in->signal_fd, .events = POLLIN},
+        {.fd = CONTROL_FD, .events = POLLIN},
+        {.fd = -1, .events = POLLIN},
+    };
+    int timeout_ms = GUARD_AFTER_MS;
+    while (!in->ended && !in->closed) {
+        int n = poll(fds, ARRAY_LEN(fds), timeout_ms);
+        if (n == 0) {
+            guard_watch(&in->guard);
+            fds[2].fd = in->guard.watch_fd;
+            timeout_ms = -1;
+        }
+        if (n <= 0)
+            continue;
+        if (fds[2].revents != 0)
+            guard_on_event(&in->guard);
+        if (fds[1].revents != 0)
+            on_control(in);
+        if (fds[0].revents != 0)
+            on_signal(in);
+    }
+}
+
+/* ---- the end ---- */
+
+/* Kill and reap all that is left; how many were still alive. */
+static uint32_t clear_namespace(struct inner *in)
+{
+    uint32_t killed = 0;
+    while (reap_one(in, WNOHANG) > 0)
+        continue;
+    kill(-1, SIGKILL);
+    for (pid_t pid = reap_one(in, 0); pid > 0; pid = reap_one(in, 0))
+        killed += pid != in->command;
+    return killed;
+}
+
+static void fill_removed(const struct inner *in, struct helper_verdict *v)
+{
+    size_t to = 0;
+    for (size_t i = 0; i < in->plan.guards.len / 2 && to < HELPER_REMOVED_MAX; i++) {
+        if (in->guard.touched[i])
+            snprintf(v->removed[to++], sizeof(v->removed[0]), "%s", in->plan.guards.items[2 * i]);
+    }
+}
+
+static int tell_end(struct inner *in, uint32_t background)
+{
+    struct err e = {0};
+    struct rusage usage = {0};
+    struct helper_verdict v = {.event = HELPER_EXIT, .background = background};
+    if (guard_sweep(&in->guard, &e) < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_GUARD, "%s", e.message);
+    getrusage(RUSAGE_CHILDREN, &usage);
+    v.cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u +
+               (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    v.max_rss_kib = (uint64_t)usage.ru_maxrss;
+    fill_removed(in, &v);
+    if (WIFSIGNALED(in->status)) {
+        v.event = HELPER_SIGNAL;
+        v.value = WTERMSIG(in->status);
+    } else {
+        v.value = WEXITSTATUS(in->status);
+    }
+    control_send(CONTROL_FD, &v);
+    return v.event == HELPER_SIGNAL ? 128 + v.value : v.value;
+}
+
+/* One path from "the namespaces stand" to the verdict. */
+static int run_command(struct inner *in, unsigned long files)
+{
+    struct err e = {0};
+    if (guard_init(&in->guard, in->plan.workspace, &in->plan.guards, &e) < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_GUARD, "%s", e.message);
+    int rc = open_signals(in);
+    if (rc < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_INTERNAL, "signals: %s", strerror(-rc));
+    int code = give_up_privileges(&in->plan);
+    if (code == 0)
+        code = start_command(in, files);
+    if (code != 0)
+        return code;
+    /* Gone into the command; a large one would otherwise stay in our memory. */
+    buf_fini(&in->plan.args);
+    buf_fini(&in->plan.filter);
+    strv_fini(&in->plan.argv);
+    strv_fini(&in->plan.env);
+    serve(in);
+    return tell_end(in, clear_namespace(in));
+}
+
+int inner_main(int plan_fd, unsigned long files)
+{
+    struct inner in = {.control.fd = CONTROL_FD, .signal_fd = -1};
+    struct err e = {0};
+    int read_rc = planfile_read(plan_fd, &in.plan, &e);
+    int rc = arrange_descriptors();
+    if (rc < 0) {
+        sandbox_say("%s: %s", sandbox_exit_text(SANDBOX_EXIT_DESCRIPTORS), strerror(-rc));
+        return SANDBOX_EXIT_DESCRIPTORS;
+    }
+    if (read_rc < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_PLAN_FORM, "%s", e.message);
+    int code = check_place();
+    if (code == 0)
+        code = run_command(&in, files);
+    guard_fini(&in.guard);
+    plan_fini(&in.plan);
+    buf_fini(&in.control.in);
+    fd_close(&in.signal_fd);
+    return code;
+}

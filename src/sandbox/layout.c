@@ -1,0 +1,198 @@
+/* sandbox/layout: see layout.h. */
+#include "sandbox/layout.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "sandbox/paths.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* bubblewrap 0.8 refuses more than 9000 arguments, its own command line included. */
+#define ARGS_MAX 8900u
+
+void layout_fini(struct layout *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        free(l->items[i].path);
+        free(l->items[i].source);
+    }
+    free(l->items);
+    *l = (struct layout){0};
+}
+
+void layout_add(struct layout *l, enum layout_kind kind, enum layout_rank rank, const char *path,
+                const char *source)
+{
+    mem_grow((void **)&l->items, &l->cap, l->n + 1, sizeof(*l->items));
+    l->items[l->n++] = (struct layout_item){mem_strdup(path), mem_strdup(source), kind, rank};
+}
+
+const struct layout_item *layout_writable(const struct layout *l, const char *path)
+{
+    const struct layout_item *best = NULL;
+    for (size_t i = 0; i < l->n; i++) {
+        const struct layout_item *it = &l->items[i];
+        if (it->kind == LAYOUT_LINK || it->kind == LAYOUT_DIR || !paths_within(path, it->path))
+            continue;
+        size_t len = strlen(it->path);
+        size_t best_len = best == NULL ? 0 : strlen(best->path);
+        if (len > best_len || (len == best_len && it->rank >= best->rank))
+            best = it;
+    }
+    return best != NULL && best->kind == LAYOUT_BIND_RW ? best : NULL;
+}
+
+/* ---- writing ---- */
+
+void layout_args(struct plan *p, ...)
+{
+    va_list ap;
+    va_start(ap, p);
+    for (const char *s = va_arg(ap, const char *); s != NULL; s = va_arg(ap, const char *))
+        buf_put(&p->args, s, strlen(s) + 1);
+    va_end(ap);
+}
+
+/* The number, as text, of a new descriptor for `source` ("" = an empty file). */
+static char *new_descriptor(struct plan *p, const char *source)
+{
+    strv_add(&p->sources, source);
+    return mem_printf("%zu", PLAN_FD_SOURCE + p->sources.len - 1);
+}
+
+static void write_tmpfs(struct plan *p, const struct layout_item *it)
+{
+    layout_args(p, "--perms", "1777", NULL);
+    if (it->source != NULL)
+        layout_args(p, "--size", it->source, NULL);
+    layout_args(p, "--tmpfs", it->path, NULL);
+}
+
+static void write_item(struct plan *p, const struct layout_item *it)
+{
+    autofree char *fd = NULL;
+    switch (it->kind) {
+    case LAYOUT_TMPFS:
+        write_tmpfs(p, it);
+        break;
+    case LAYOUT_DIR:
+        layout_args(p, "--perms", "0700", "--dir", it->path, NULL);
+        break;
+    case LAYOUT_LINK:
+        layout_args(p, "--symlink", it->source, it->path, NULL);
+        break;
+    case LAYOUT_HOST:
+        layout_args(p, "--ro-bind", it->source, it->path, NULL);
+        break;
+    case LAYOUT_BIND:
+    case LAYOUT_BIND_RW:
+        fd = new_descriptor(p, it->path);
+        layout_args(p, it->kind == LAYOUT_BIND ? "--ro-bind-fd" : "--bind-fd", fd, it->path, NULL);
+        break;
+    case LAYOUT_HIDE_DIR:
+        layout_args(p, "--perms", "0555", "--tmpfs", it->path, NULL);
+        break;
+    case LAYOUT_HIDE_FILE:
+        fd = new_descriptor(p, "");
+        layout_args(p, "--perms", "0444", "--ro-bind-data", fd, it->path, NULL);
+        break;
+    }
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    const struct layout_item *x = a;
+    const struct layout_item *y = b;
+    int order = paths_compare(x->path, y->path);
+    return order != 0 ? order : (int)x->rank - (int)y->rank;
+}
+
+static bool hides(enum layout_kind kind)
+{
+    return kind == LAYOUT_HIDE_DIR || kind == LAYOUT_HIDE_FILE;
+}
+
+static bool shows_host(enum layout_kind kind)
+{
+    return kind == LAYOUT_HOST || kind == LAYOUT_BIND || kind == LAYOUT_BIND_RW;
+}
+
+/* The items in tree order, with the chain of those that hold the current path. */
+struct walk {
+    const struct layout_item **open;
+    size_t depth;
+    struct strv remount; /* hidden directories, made read-only when all is mounted */
+    size_t words;
+};
+
+static void visit(struct layout *l, struct walk *w, struct plan *p, const struct layout_item *it)
+{
+    while (w->depth > 0 && !paths_within(it->path, w->open[w->depth - 1]->path))
+        w->depth--;
+    const struct layout_item *around = w->depth == 0 ? NULL : w->open[w->depth - 1];
+    bool host_shows = around == NULL ? l->whole : shows_host(around->kind);
+    if (hides(it->kind) && !host_shows)
+        return;
+    /* Inside what became read-only a fence is not needed and would be a hole. */
+    if (it->rank == LAYOUT_RANK_FENCE && around != NULL && around->kind != LAYOUT_BIND_RW)
+        return;
+    write_item(p, it);
+    if (it->kind == LAYOUT_HIDE_DIR)
+        strv_add(&w->remount, it->path);
+    if (it->kind != LAYOUT_LINK && it->kind != LAYOUT_DIR)
+        w->open[w->depth++] = it;
+}
+
+static size_t count_words(const struct buf *args)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < args->len; i++)
+        n += buf_bytes(args)[i] == '\0';
+    return n;
+}
+
+static int check_limits(const struct plan *p, struct err *e)
+{
+    if (p->sources.len > PLAN_SOURCES_MAX)
+        return err_set(e, ERR_LIMIT_EXCEEDED,
+                       "the view needs %zu descriptors, more than PLAN_SOURCES_MAX (%u); hide or "
+                       "mount directories instead of single files",
+                       p->sources.len, PLAN_SOURCES_MAX);
+    if (count_words(&p->args) > ARGS_MAX)
+        return err_set(e, ERR_LIMIT_EXCEEDED,
+                       "the view needs more mounts than bubblewrap takes (%u arguments); hide or "
+                       "mount directories instead of single files",
+                       ARGS_MAX);
+    return 0;
+}
+
+/* The base, then /proc and /dev, since later items may lie below them. bubblewrap leaves
+ * /proc/sys writable for a sandbox that runs as the host's root, so it is laid over. */
+static void write_base(const struct layout *l, struct plan *p)
+{
+    if (l->whole)
+        layout_args(p, "--ro-bind", "/", "/", NULL);
+    layout_args(p, "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev", NULL);
+}
+
+int layout_write(struct layout *l, struct plan *p, struct err *e)
+{
+    autofree const struct layout_item **open = mem_zalloc(l->n + 1, sizeof(*open));
+    struct walk w = {.open = open};
+    qsort(l->items, l->n, sizeof(*l->items), compare_items);
+    write_base(l, p);
+    for (size_t i = 0; i < l->n; i++) {
+        bool overruled = i + 1 < l->n && strcmp(l->items[i].path, l->items[i + 1].path) == 0;
+        if (!overruled)
+            visit(l, &w, p, &l->items[i]);
+    }
+    for (size_t i = 0; i < w.remount.len; i++)
+        layout_args(p, "--remount-ro", w.remount.items[i], NULL);
+    if (!l->whole)
+        layout_args(p, "--remount-ro", "/", NULL);
+    strv_fini(&w.remount);
+    return check_limits(p, e);
+}

@@ -1,0 +1,25 @@
+/* sandbox/outer: from a plan file to bubblewrap.
+ *
+ * Theory. The file is opened, removed and read; the places of the view that could be swapped are
+ * opened now, without following links, and mounted by descriptor; every other descriptor is made
+ * to close; then this process becomes bubblewrap (R12, same process id) with an empty environment
+ * and an argument list that carries neither policy nor command (A28, E34). bubblewrap's stderr is
+ * the control socket, so its words are never mixed with the command's output; the command's own
+ * 0, 1 and 2 travel beside it and are put back inside. bubblewrap then executes this same program,
+ * by descriptor, as process 1 (D8: the view need not show it).
+ *
+ * Must not: set no_new_privs or load the filter here (H1): a set-user-ID bubblewrap would stop.
+ */
+#ifndef CODESPACE_SANDBOX_OUTER_H
+#define CODESPACE_SANDBOX_OUTER_H
+
+#include <stdbool.h>
+
+/* Become bubblewrap for the plan at `path`, telling `control`. Returns only on failure, with an
+ * exit status that was already told. `die_with_parent`: bubblewrap shall not outlive its parent. */
+int outer_become(const char *path, int control, bool die_with_parent);
+
+/* The subcommand with a control socket: the caller reads the events. */
+int outer_main(const char *path, int control);
+
+#endif

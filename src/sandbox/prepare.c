@@ -1,0 +1,151 @@
+/* sandbox/prepare: see prepare.h. */
+#include "sandbox/prepare.h"
+
+#include "base/mem.h"
+#include "sandbox/bwrap.h"
+#include "sandbox/environ.h"
+#include "sandbox/filter.h"
+#include "sandbox/layout.h"
+#include "sandbox/paths.h"
+#include "sandbox/scope.h"
+#include "sys/fd.h"
+#include "sys/privdir.h"
+#include "wire/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What execve(2) takes: one word or variable (MAX_ARG_STRLEN), and all together with the default
+ * stack limit, leaving room for pointers. */
+#define WORD_MAX 131071u
+#define WORDS_MAX (1900u << 10)
+
+static int check_words(const char *what, const struct strv *v, size_t *total, struct err *e)
+{
+    for (size_t i = 0; i < v->len; i++) {
+        size_t n = strlen(v->items[i]);
+        *total += n + 1 + sizeof(char *);
+        if (n > WORD_MAX)
+            return err_set(e, ERR_INVALID_COMMAND,
+                           "%s: item %zu has %zu bytes and the kernel takes at most %u in one; put "
+                           "it into a file of the workspace or on standard input",
+                           what, i, n, WORD_MAX);
+    }
+    return 0;
+}
+
+static int check_size(const struct strv *argv, const struct strv *env, struct err *e)
+{
+    size_t total = 0;
+    if (check_words("argv", argv, &total, e) < 0 || check_words("env", env, &total, e) < 0)
+        return -1;
+    if (total > WORDS_MAX)
+        return err_set(e, ERR_INVALID_COMMAND,
+                       "argv and env have %zu bytes together and the kernel takes at most %u; put "
+                       "large data into a file of the workspace or on standard input",
+                       total, WORDS_MAX);
+    return 0;
+}
+
+/* Namespaces and the rest that does not depend on the view. A user namespace is asked for by name
+ * because bubblewrap leaves it out for root. The command's session is made inside. */
+static void add_isolation(struct plan *p)
+{
+    layout_args(p, "--as-pid-1", "--unshare-user", "--unshare-pid", "--unshare-ipc",
+                "--unshare-net", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "codespace",
+                "--cap-drop", "ALL", "--chdir", "/", NULL);
+}
+
+static int fill_plan(const struct helper_request *r, struct plan *p, struct err *e)
+{
+    if (r->network == HELPER_NETWORK_ENABLED)
+        return err_set(e, ERR_INVALID_COMMAND,
+                       "network: \"enabled\" needs the egress proxy, which this version does not "
+                       "have; use \"restricted\"");
+    p->tty = r->tty;
+    p->workspace = mem_strdup(r->view.workspace);
+    p->cwd = mem_strdup(r->cwd);
+    for (size_t i = 0; i < r->argv.len; i++)
+        strv_add(&p->argv, r->argv.items[i]);
+    environ_build(r, &p->env);
+    add_isolation(p);
+    if (check_size(&p->argv, &p->env, e) < 0 || scope_build(&r->view, p, e) < 0 ||
+        bwrap_find(r->view.workspace, &p->bwrap, e) < 0)
+        return -1;
+    return filter_build(&p->filter, e);
+}
+
+/* Where a command can write, it could exchange the plan of the next one. */
+static int check_parent(const struct view *v, const char *parent, struct err *e)
+{
+    autofree char *real = realpath(parent, NULL);
+    if (real == NULL)
+        return err_sys(e, ERR_PROCESS_SPAWN_FAILED, errno, "plans cannot be stored in %s", parent);
+    bool within = v->workspace_writable && paths_within(real, v->workspace);
+    for (size_t i = 0; i < v->n_mounts && !within; i++)
+        within = v->mounts[i].writable && paths_within(real, v->mounts[i].path);
+    if (within)
+        return err_set(e, ERR_PROCESS_SPAWN_FAILED,
+                       "plans would be stored in %s, where the command can write; set TMPDIR to a "
+                       "directory outside the workspace",
+                       real);
+    return 0;
+}
+
+static int store_plan(const struct view *v, const struct plan *p, char **ret_path, struct err *e)
+{
+    autobuf bytes = BUF_INIT;
+    const char *parent = getenv("TMPDIR");
+    if (parent == NULL || parent[0] != '/')
+        parent = "/tmp";
+    if (check_parent(v, parent, e) < 0)
+        return -1;
+    plan_write(p, &bytes);
+    int rc = privdir_write(parent, PREPARE_DIR_PREFIX, PREPARE_FILE, buf_bytes(&bytes), bytes.len,
+                           ret_path);
+    if (rc < 0)
+        return err_sys(e, ERR_PROCESS_SPAWN_FAILED, rc, "the plan cannot be stored in %s", parent);
+    return 0;
+}
+
+int prepare_plan(const struct helper_request *r, bool report, char **ret_path, struct err *e)
+{
+    struct plan p = {.report = report};
+    int rc = fill_plan(r, &p, e);
+    if (rc == 0)
+        rc = store_plan(&r->view, &p, ret_path, e);
+    plan_fini(&p);
+    return rc;
+}
+
+static int read_request(struct helper_request *ret, struct err *e)
+{
+    autobuf in = BUF_INIT;
+    ssize_t n;
+    do {
+        n = fd_read(STDIN_FILENO, buf_reserve(&in, 65536), 65536);
+        if (n < 0)
+            return err_sys(e, ERR_INVALID_COMMAND, (int)n, "the request cannot be read from stdin");
+        buf_commit(&in, (size_t)n);
+    } while (n > 0 && in.len <= HELPER_REQUEST_MAX);
+    return helper_request_read(buf_bytes(&in), in.len, ret, e);
+}
+
+int prepare_main(void)
+{
+    struct err e = {0};
+    autobuf answer = BUF_INIT;
+    autofree char *path = NULL;
+    struct helper_request r = {0};
+    bool ok = read_request(&r, &e) == 0 && prepare_plan(&r, false, &path, &e) == 0;
+    helper_request_fini(&r);
+    if (ok)
+        helper_answer_write_plan(path, &answer);
+    else
+        helper_answer_write_error(e.message, &answer);
+    if (fd_write_all(STDOUT_FILENO, buf_bytes(&answer), answer.len) < 0)
+        return 1;
+    return ok ? 0 : 1;
+}

@@ -1,0 +1,22 @@
+/* sandbox/prepare: from a request to a plan. The one place where things are decided and refused;
+ * `run` only carries out. Must not: start anything.
+ */
+#ifndef CODESPACE_SANDBOX_PREPARE_H
+#define CODESPACE_SANDBOX_PREPARE_H
+
+#include "base/err.h"
+#include "wire/helper.h"
+
+/* Name of the plan file and beginning of its directory's name. */
+#define PREPARE_DIR_PREFIX "codespace-sandbox-"
+#define PREPARE_FILE "plan"
+
+/* Write the plan for `r` into a private file; *ret_path is its path (caller frees). With `report`
+ * the plan's command is our own report of what is seen inside. Errors: INVALID_COMMAND,
+ * SANDBOX_UNAVAILABLE, LIMIT_EXCEEDED, PROCESS_SPAWN_FAILED. */
+int prepare_plan(const struct helper_request *r, bool report, char **ret_path, struct err *e);
+
+/* The subcommand: request on stdin, answer on stdout. Exit status. */
+int prepare_main(void);
+
+#endif
