@@ -1,0 +1,228 @@
+/* codespace-mcp: the gateway. Decides who may do what, speaks MCP with the client.
+ *
+ * Should: put the registry, the runner, the server and a transport together, run the loop, and end
+ * promptly at the end of input, at SIGTERM, SIGINT or SIGHUP, leaving no process behind.
+ * Must not: tighten itself for a command (that happens in the process that becomes the command), or
+ * let anything but the transport near the client's descriptors: they are moved away first, standard
+ * input then reads nothing and standard output is standard error, so no stray print can break the
+ * protocol and no child can eat it.
+ */
+#include "base/log.h"
+#include "gateway/options.h"
+#include "mcp/server.h"
+#include "mcp/stdio_peer.h"
+#include "run/local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Blocks from this size on are given back to the system as soon as they are freed. */
+#define MMAP_BYTES (256 * 1024)
+/* Arenas of the allocator: the loop and the pool. More only hold memory. */
+#define ARENAS 2
+
+static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
+
+struct gateway {
+    struct options options;
+    struct registry registry;
+    uv_loop_t loop;
+    struct runner *runner;
+    struct server server;
+    struct stdio_peer *transport;
+    uv_signal_t signals[ARRAY_LEN(stop_signals)];
+};
+
+static int print_err(const struct err *e)
+{
+    fprintf(stderr, "codespace-mcp: %s\n", e->message);
+    return err_info(e->code)->exit_status;
+}
+
+static int print_text(const struct buf *text)
+{
+    fwrite(buf_bytes(text), 1, text->len, stdout);
+    return fflush(stdout) == 0 ? 0 : err_info(ERR_FILE_OPERATION_FAILED)->exit_status;
+}
+
+/* A program started without 0, 1 or 2 would get them for its own files. */
+static void fill_standard_fds(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= 2);
+    if (fd > 2)
+        close(fd);
+}
+
+/* Move the client's descriptors away from 0 and 1. */
+static int take_client_fds(int *ret_in, int *ret_out, struct err *e)
+{
+    autofd int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    autofd int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    autofd int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (null < 0 || in < 0 || out < 0 || dup2(null, STDIN_FILENO) < 0 ||
+        dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        return err_sys(e, ERR_FILE_OPERATION_FAILED, errno, "standard input and output");
+    *ret_in = steal_fd(&in);
+    *ret_out = steal_fd(&out);
+    return 0;
+}
+
+static void make_runner(struct gateway *g)
+{
+    autofree char *helper = local_find_helper();
+    struct local_options options = {.helper_path = helper,
+                                    .timeout_ms = g->options.timeout_ms,
+                                    .max_processes = g->options.max_processes};
+    g->runner = local_runner_new(&g->loop, &options);
+}
+
+static struct facts limits_of(const struct options *o)
+{
+    return (struct facts){
+        .timeout_ms = o->timeout_ms != 0 ? o->timeout_ms : RUN_TIMEOUT_DEFAULT_MS,
+        .timeout_max_ms = RUN_TIMEOUT_MAX_MS,
+        .max_processes = o->max_processes != 0 ? o->max_processes : RUN_PROCESSES_DEFAULT,
+        .output_ring = RUN_RING_BYTES,
+    };
+}
+
+/* ---- serve ---- */
+
+static void on_ended(void *user)
+{
+    struct gateway *g = user;
+    uv_stop(&g->loop);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    log_info("signal %d: ending", number);
+    uv_stop(handle->loop);
+}
+
+static void watch_signals(struct gateway *g)
+{
+    for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++) {
+        uv_signal_init(&g->loop, &g->signals[i]);
+        uv_signal_start(&g->signals[i], on_signal, stop_signals[i]);
+    }
+}
+
+static void unwatch_signals(struct gateway *g)
+{
+    for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++)
+        uv_close((uv_handle_t *)&g->signals[i], NULL);
+}
+
+/* Calls are given up first, so the runner answers nobody; then its processes end; then the loop
+ * runs until a patch that is being written has come to its end and every handle is closed. */
+static void shut_down(struct gateway *g)
+{
+    stdio_peer_free(g->transport);
+    unwatch_signals(g);
+    runner_free(g->runner);
+    uv_run(&g->loop, UV_RUN_DEFAULT);
+    server_fini(&g->server);
+}
+
+static int serve(struct gateway *g)
+{
+    int in = -1;
+    int out = -1;
+    struct err e;
+    struct facts limits = limits_of(&g->options);
+    if (options_registry(&g->options, &g->registry, &e) < 0 || take_client_fds(&in, &out, &e) < 0)
+        return print_err(&e);
+    if (g->registry.n == 0)
+        log_warn("no workspace is registered; use --workspace or --config");
+    make_runner(g);
+    server_init(&g->server, &g->loop, &g->registry, g->runner, &limits);
+    watch_signals(g);
+    g->transport = stdio_peer_new(&g->server, in, out, on_ended, g, &e);
+    int status = 0;
+    if (g->transport == NULL) {
+        status = print_err(&e);
+    } else {
+        server_start_probe(&g->server);
+        uv_run(&g->loop, UV_RUN_DEFAULT);
+    }
+    shut_down(g);
+    return status;
+}
+
+/* ---- doctor ---- */
+
+static void on_probed(void *user, const struct probe_result *result)
+{
+    struct facts *facts = user;
+    facts->probe = *result;
+    facts->probed = true;
+}
+
+static int doctor(struct gateway *g)
+{
+    autobuf report = BUF_INIT;
+    struct facts facts = limits_of(&g->options);
+    make_runner(g);
+    runner_probe(g->runner, on_probed, &facts);
+    while (!facts.probed && uv_run(&g->loop, UV_RUN_ONCE) != 0)
+        continue;
+    runner_free(g->runner);
+    uv_run(&g->loop, UV_RUN_DEFAULT);
+    facts_report(&facts, &report);
+    int status = print_text(&report);
+    if (status != 0)
+        return status;
+    return facts.probed && facts.probe.works ? 0 : 1;
+}
+
+static int act(struct gateway *g)
+{
+    autobuf text = BUF_INIT;
+    switch (g->options.action) {
+    case OPTIONS_HELP:
+        options_help(&text);
+        return print_text(&text);
+    case OPTIONS_VERSION:
+        buf_puts(&text, "codespace-mcp " CODESPACE_VERSION "\n");
+        return print_text(&text);
+    case OPTIONS_DOCTOR:
+        return doctor(g);
+    case OPTIONS_SERVE:
+        break;
+    }
+    return serve(g);
+}
+
+static int run(struct gateway *g, int argc, char *const *argv)
+{
+    struct err e;
+    if (options_read(&g->options, argc, argv, &e) < 0)
+        return print_err(&e);
+    log_setup("codespace-mcp", g->options.log_level);
+    return act(g);
+}
+
+int main(int argc, char **argv)
+{
+    struct gateway g = {0};
+    fill_standard_fds();
+    signal(SIGPIPE, SIG_IGN);
+    mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
+    mallopt(M_ARENA_MAX, ARENAS);
+    log_setup("codespace-mcp", LOG_WARN);
+    ensure(uv_loop_init(&g.loop) == 0);
+    int status = run(&g, argc, argv);
+    uv_loop_close(&g.loop);
+    registry_fini(&g.registry);
+    options_fini(&g.options);
+    return status;
+}

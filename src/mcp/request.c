@@ -1,0 +1,191 @@
+/* mcp/request: see call.h. */
+#include "mcp/request.h"
+
+#include "mcp/session.h"
+#include "mcp/tool.h"
+#include "wire/json.h"
+
+struct request *request_new(struct session *s, const struct rpc_id *id, const struct tool *tool,
+                            struct json_object *message)
+{
+    size_t state = tool != NULL ? tool->state_size : 0;
+    struct request *rq = mem_zalloc(1, sizeof(*rq) + state);
+    struct server *server = s->server;
+    list_init(&rq->node);
+    list_init(&rq->wait);
+    rq->server = server;
+    rq->session = s;
+    rq->tool = tool;
+    rq->id = *id;
+    rq->message = json_object_get(message);
+    rq->state = rq + 1;
+    rq->out = server->spare;
+    server->spare = (struct buf)BUF_INIT;
+    session_link(s, rq);
+    return rq;
+}
+
+/* Storage goes back for the next call; what does not fit there is freed. */
+static void give_back(struct buf *spare, struct buf *b)
+{
+    buf_reset(b, SERVER_SPARE_MAX);
+    if (spare->data == NULL)
+        *spare = *b;
+    else
+        buf_fini(b);
+}
+
+static void request_free(struct request *rq)
+{
+    struct server *server = rq->server;
+    struct session *s = rq->session;
+    if (rq->tool != NULL && rq->tool->fini != NULL)
+        rq->tool->fini(rq);
+    json_object_put(rq->message);
+    give_back(&server->spare, &rq->out);
+    if (s != NULL)
+        session_unlink(s, rq);
+    free(rq);
+}
+
+bool request_given(const struct request *rq, const char *argument)
+{
+    return json_get(rq->args, argument) != NULL;
+}
+
+struct jsonw *request_answer(struct request *rq)
+{
+    static const char head[] = "{\"structuredContent\":";
+    struct buf *m = &rq->out;
+    rpc_write_result_head(m, &rq->id);
+    if (rq->tool != NULL)
+        buf_put(m, head, sizeof(head) - 1);
+    rq->body = m->len;
+    jsonw_init(&rq->w, m);
+    jsonw_object(&rq->w);
+    return &rq->w;
+}
+
+/* The same JSON once as structure and once as text: some clients show only the one, some only the
+ * other. It is escaped out of the buffer into the same buffer: room for the worst case (every
+ * character a quote) is taken first, so the bytes that are read do not move. */
+static void put_text(struct request *rq)
+{
+    static const char head[] = ",\"content\":[{\"type\":\"text\",\"text\":\"";
+    static const char tail[] = "\"}]}";
+    struct buf *m = &rq->out;
+    size_t n = m->len - rq->body;
+    buf_reserve(m, 2 * n + sizeof(head) + sizeof(tail));
+    const char *body = buf_bytes(m) + rq->body;
+    buf_put(m, head, sizeof(head) - 1);
+    jsonw_escape(m, body, n);
+    ensure(body == buf_bytes(m) + rq->body);
+    buf_put(m, tail, sizeof(tail) - 1);
+}
+
+void request_render(struct request *rq)
+{
+    jsonw_object_end(&rq->w);
+    if (rq->tool != NULL)
+        put_text(rq);
+    buf_putc(&rq->out, '}');
+    rq->rendered = true;
+}
+
+static void deliver(struct request *rq)
+{
+    if (rq->session != NULL)
+        rq->session->peer->ops->send(rq->session->peer, &rq->out);
+    request_free(rq);
+}
+
+void request_finish(struct request *rq)
+{
+    if (!rq->rendered)
+        request_render(rq);
+    deliver(rq);
+}
+
+void request_finish_text(struct request *rq, const struct buf *json)
+{
+    rpc_write_result_head(&rq->out, &rq->id);
+    buf_put(&rq->out, buf_bytes(json), json->len);
+    buf_putc(&rq->out, '}');
+    deliver(rq);
+}
+
+void request_fail(struct request *rq, const struct err *e)
+{
+    request_fail_operation(rq, e, NULL);
+}
+
+/* An error has no structure, since it does not fit the tool's output schema. */
+void request_fail_operation(struct request *rq, const struct err *e, const char *operation_id)
+{
+    autobuf text = BUF_INIT;
+    struct jsonw w;
+    ensure(rq->tool != NULL && rq->out.len == 0);
+    jsonw_init(&w, &text);
+    jsonw_object(&w);
+    jsonw_kstr(&w, "code", err_info(e->code)->name);
+    jsonw_kstr(&w, "message", e->message);
+    if (operation_id != NULL)
+        jsonw_kstr(&w, "operation_id", operation_id);
+    jsonw_object_end(&w);
+    rpc_write_result_head(&rq->out, &rq->id);
+    buf_puts(&rq->out, "{\"content\":[{\"type\":\"text\",\"text\":\"");
+    jsonw_escape(&rq->out, buf_bytes(&text), text.len);
+    buf_puts(&rq->out, "\"}],\"isError\":true}}");
+    deliver(rq);
+}
+
+static void job_work(uv_work_t *job)
+{
+    struct request *rq = container_of(job, struct request, job);
+    rq->work(rq);
+}
+
+static void job_after(uv_work_t *job, int status)
+{
+    struct request *rq = container_of(job, struct request, job);
+    ensure(status == 0); /* nobody cancels a job: a patch that began must end */
+    rq->in_pool = false;
+    rq->after(rq);
+}
+
+void request_pool(struct request *rq, request_fn work, request_fn after)
+{
+    rq->work = work;
+    rq->after = after;
+    rq->in_pool = true;
+    ensure(uv_queue_work(rq->server->loop, &rq->job, job_work, job_after) == 0);
+}
+
+void request_when_probed(struct request *rq, request_fn resume)
+{
+    if (rq->server->facts.probed) {
+        resume(rq);
+        return;
+    }
+    rq->resume = resume;
+    list_append(&rq->server->waiting, &rq->wait);
+}
+
+void request_resume(struct request *rq)
+{
+    list_remove(&rq->wait);
+    rq->resume(rq);
+}
+
+void request_cancel(struct request *rq)
+{
+    session_unlink(rq->session, rq);
+    rq->session = NULL;
+    atomic_store(&rq->stop, true);
+    if (!list_empty(&rq->wait))
+        list_remove(&rq->wait);
+    else if (rq->tool != NULL && rq->tool->cancel != NULL)
+        rq->tool->cancel(rq);
+    if (!rq->in_pool)
+        request_free(rq);
+}

@@ -1,0 +1,88 @@
+/* mcp/request: one request of a client from its arrival to its answer.
+ *
+ * Theory. A call is answered exactly once, by request_finish() or request_fail(), which also free
+ * it; or it is cancelled, and then nothing is sent. Between the two it may wait for the probe, for
+ * the runner (a ticket) or for the thread pool. Whoever ends a call does not need to know whether
+ * anybody still waits for it: `session` is NULL when nobody does.
+ *
+ * A cancelled call ends at once unless it is in the pool; then its state must stay until the
+ * thread is through with it, and `after` runs as ever.
+ *
+ * Must not: be touched after it was answered; be touched by a pool thread other than through
+ * request_answer(), request_render() and its own state.
+ */
+#ifndef CODESPACE_MCP_REQUEST_H
+#define CODESPACE_MCP_REQUEST_H
+
+#include "base/jsonw.h"
+#include "base/list.h"
+#include "mcp/server.h"
+#include "wire/rpc.h"
+
+#include <json-c/json_object.h>
+#include <stdatomic.h>
+#include <uv.h>
+
+struct session;
+struct tool;
+struct request;
+
+typedef void (*request_fn)(struct request *rq);
+
+struct request {
+    struct list node; /* in the session */
+    struct list wait; /* in server->waiting */
+    struct server *server;
+    struct session *session; /* NULL: cancelled */
+    const struct tool *tool; /* NULL: not a tool's; the answer is the whole result */
+    struct rpc_id id;
+    struct json_object *message; /* what the tool's arguments borrow from */
+    struct json_object *args;
+    struct buf out; /* what is sent, as it is put together */
+    size_t body;    /* where the tool's answer starts in it */
+    bool rendered;  /* the message is complete */
+    struct jsonw w;
+    request_fn resume;
+    request_fn work, after;
+    uv_work_t job;
+    bool in_pool;
+    atomic_bool stop; /* cancelled; for the thread that works on it */
+    void *state;      /* of the tool, zeroed at first: its arguments and what it needs */
+};
+
+/* `message` is referenced, `tool` may be NULL. The session links it. */
+struct request *request_new(struct session *s, const struct rpc_id *id, const struct tool *tool,
+                            struct json_object *message);
+
+/* True when the client gave this argument (a JSON null counts as not given). */
+bool request_given(const struct request *rq, const char *argument);
+
+/* Start the answer: an object whose members the caller writes. */
+struct jsonw *request_answer(struct request *rq);
+
+/* Put the message together now instead of in request_finish(); for pool threads, so that the
+ * escaping of a large answer does not hold the loop. */
+void request_render(struct request *rq);
+
+/* Close the object, send it, free the call. */
+void request_finish(struct request *rq);
+
+/* Send `json` (one value) as the whole result, free the request. For those that are no tool's. */
+void request_finish_text(struct request *rq, const struct buf *json);
+
+/* Answer with the error as the contract has it: isError, one JSON object {code, message}, and
+ * operation_id when it is not NULL. Frees the call. */
+void request_fail(struct request *rq, const struct err *e);
+void request_fail_operation(struct request *rq, const struct err *e, const char *operation_id);
+
+/* Run `work` on a thread, then `after` on the loop. */
+void request_pool(struct request *rq, request_fn work, request_fn after);
+
+/* Run `resume` once it is known what the sandbox can do; at once when it is. */
+void request_when_probed(struct request *rq, request_fn resume);
+void request_resume(struct request *rq);
+
+/* Nobody waits for the answer any more. */
+void request_cancel(struct request *rq);
+
+#endif

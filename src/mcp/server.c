@@ -1,0 +1,60 @@
+/* mcp/server: see server.h. */
+#include "mcp/server.h"
+
+#include "base/log.h"
+#include "mcp/request.h"
+
+void server_init(struct server *s, uv_loop_t *loop, const struct registry *registry,
+                 struct runner *runner, const struct facts *limits)
+{
+    *s = (struct server){.loop = loop, .registry = registry, .runner = runner, .facts = *limits};
+    operations_init(&s->operations);
+    list_init(&s->waiting);
+}
+
+void server_fini(struct server *s)
+{
+    size_t pos = 0;
+    ensure(list_empty(&s->waiting));
+    for (struct lane *l; (l = map_next(&s->lanes, &pos, NULL)) != NULL;) {
+        ensure(!l->busy);
+        free(l);
+    }
+    map_fini(&s->lanes);
+    operations_fini(&s->operations);
+    buf_fini(&s->tools_list);
+    buf_fini(&s->spare);
+}
+
+static void log_no_sandbox(const struct probe_result *r)
+{
+    log_warn("the command sandbox is off: %s%s%s; %s", probe_cause_what(r->cause),
+             r->detail[0] != '\0' ? ": " : "", r->detail, probe_cause_remedy(r->cause));
+}
+
+static void probed(void *user, const struct probe_result *result)
+{
+    struct server *s = user;
+    s->facts.probe = *result;
+    s->facts.probed = true;
+    if (!result->works)
+        log_no_sandbox(result);
+    while (!list_empty(&s->waiting))
+        request_resume(container_of(s->waiting.next, struct request, wait));
+}
+
+void server_start_probe(struct server *s)
+{
+    runner_probe(s->runner, probed, s);
+}
+
+struct lane *server_lane(struct server *s, const struct workspace *ws)
+{
+    struct lane *l = map_get(&s->lanes, ws->id);
+    if (l == NULL) {
+        l = mem_new(struct lane);
+        lane_init(l);
+        map_set(&s->lanes, ws->id, l);
+    }
+    return l;
+}

@@ -1,0 +1,162 @@
+/* mcp/tool: see tool.h. */
+#include "mcp/tool.h"
+
+#include "mcp/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct tool *const tools[] = {
+    &tool_workspace_info,
+    &tool_read,
+    &tool_find,
+    &tool_apply_patch,
+    &tool_exec_command,
+    &tool_write_stdin,
+    &tool_read_process,
+    &tool_process_status,
+    &tool_process_resize,
+    &tool_terminate_process,
+    NULL,
+};
+
+const struct tool *tool_by_name(const char *name)
+{
+    for (const struct tool *const *t = tools; *t != NULL; t++) {
+        if (strcmp((*t)->name, name) == 0)
+            return *t;
+    }
+    return NULL;
+}
+
+/* JSON Schema of each output kind, without the closing brace: a description may follow. */
+static const char *const output_schemas[] = {
+    [OUTPUT_STR] = "\"type\":\"string\"",
+    [OUTPUT_STR_OR_NULL] = "\"type\":[\"string\",\"null\"]",
+    [OUTPUT_INT] = "\"type\":\"integer\"",
+    [OUTPUT_BOOL] = "\"type\":\"boolean\"",
+    [OUTPUT_STRS] = "\"type\":\"array\",\"items\":{\"type\":\"string\"}",
+    [OUTPUT_OBJ] = "\"type\":\"object\"",
+    [OUTPUT_OBJS] = "\"type\":\"array\",\"items\":{\"type\":\"object\"}",
+};
+
+static void write_output_field(struct jsonw *w, const struct output_field *f)
+{
+    autobuf text = BUF_INIT;
+    buf_putc(&text, '{');
+    buf_puts(&text, output_schemas[f->kind]);
+    if (f->about != NULL) {
+        buf_puts(&text, ",\"description\":\"");
+        jsonw_escape(&text, f->about, strlen(f->about));
+        buf_putc(&text, '"');
+    }
+    buf_putc(&text, '}');
+    jsonw_key(w, f->name);
+    jsonw_raw(w, buf_bytes(&text), text.len);
+}
+
+/* Open for more members: later versions add some, and a client that checks must not refuse them. */
+static void write_output_schema(struct jsonw *w, const struct tool *t)
+{
+    jsonw_object(w);
+    jsonw_kstr(w, "type", "object");
+    jsonw_key(w, "properties");
+    jsonw_object(w);
+    for (size_t i = 0; i < t->n_out; i++)
+        write_output_field(w, &t->out[i]);
+    jsonw_object_end(w);
+    jsonw_key(w, "required");
+    jsonw_array(w);
+    for (size_t i = 0; i < t->n_out; i++) {
+        if (t->out[i].always)
+            jsonw_str(w, t->out[i].name);
+    }
+    jsonw_array_end(w);
+    jsonw_object_end(w);
+}
+
+static void write_annotations(struct jsonw *w, const struct tool *t)
+{
+    jsonw_object(w);
+    jsonw_kstr(w, "title", t->title);
+    jsonw_kbool(w, "readOnlyHint", t->hints & TOOL_READS);
+    jsonw_kbool(w, "destructiveHint", t->hints & TOOL_DESTROYS);
+    jsonw_kbool(w, "idempotentHint", t->hints & TOOL_IDEMPOTENT);
+    jsonw_kbool(w, "openWorldHint", false);
+    jsonw_object_end(w);
+}
+
+static void write_tool(const struct server *s, struct jsonw *w, const struct tool *t)
+{
+    autobuf description = BUF_INIT;
+    buf_puts(&description, t->description);
+    if (t->describe != NULL)
+        t->describe(s, &description);
+    jsonw_object(w);
+    jsonw_kstr(w, "name", t->name);
+    jsonw_kstr(w, "title", t->title);
+    jsonw_kstr(w, "description", buf_cstr(&description));
+    jsonw_key(w, "inputSchema");
+    json_schema(w, t->in, t->n_in);
+    jsonw_key(w, "outputSchema");
+    write_output_schema(w, t);
+    jsonw_key(w, "annotations");
+    write_annotations(w, t);
+    jsonw_object_end(w);
+}
+
+void tool_write_list(const struct server *s, struct jsonw *w)
+{
+    jsonw_key(w, "tools");
+    jsonw_array(w);
+    for (const struct tool *const *t = tools; *t != NULL; t++)
+        write_tool(s, w, *t);
+    jsonw_array_end(w);
+}
+
+static void unknown_tool(struct session *s, const struct rpc_id *id, const char *name)
+{
+    struct err e;
+    char all[512] = "";
+    for (const struct tool *const *t = tools; *t != NULL; t++) {
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof(all) - used, "%s%s", used ? ", " : "", (*t)->name);
+    }
+    err_set(&e, ERR_INVALID_PARAMS, "unknown tool \"%.64s\"; there are: %s", name, all);
+    session_error(s, id, &e);
+}
+
+/* Absent or null arguments are no arguments. */
+static struct json_object *arguments_of(struct json_object *params)
+{
+    struct json_object *args = json_get(params, "arguments");
+    if (args == NULL) {
+        args = json_object_new_object();
+        ensure(args != NULL);
+        ensure(json_object_object_add(params, "arguments", args) == 0);
+    }
+    return args;
+}
+
+void tool_call(struct session *s, const struct rpc_id *id, struct json_object *message,
+               struct json_object *params)
+{
+    struct err e;
+    const char *name = json_str(json_get(params, "name"));
+    if (name == NULL) {
+        err_set(&e, ERR_INVALID_PARAMS, "params.name: must be the name of a tool (a string)");
+        session_error(s, id, &e);
+        return;
+    }
+    const struct tool *t = tool_by_name(name);
+    if (t == NULL) {
+        unknown_tool(s, id, name);
+        return;
+    }
+    struct request *rq = request_new(s, id, t, message);
+    rq->args = arguments_of(params);
+    if (json_read(rq->args, "", t->in, t->n_in, rq->state, ERR_INVALID_ARGUMENT, &e) < 0)
+        request_fail(rq, &e);
+    else
+        t->run(rq);
+}
