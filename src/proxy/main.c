@@ -1,0 +1,254 @@
+/* codespace-egress-proxy: the only thing that a networked command can reach.
+ *
+ * Everything comes by descriptor: the policy, the listeners (made inside the sandbox's network
+ * namespace), where to tell what happens, and whose life it shares. Order of the start: arguments;
+ * the policy; the files of name resolution; what is not needed is given up (proxy/harden); only
+ * then the listeners are watched, so no untrusted byte is read by a process that could still do
+ * more. "ready" on the status descriptor means that all of it is done. A step that fails ends the
+ * program with its own exit code, and whoever started it must not start the command then.
+ *
+ * Must not: write to a file, start a program, or outlive the other end of the life descriptor.
+ */
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "proxy/control.h"
+#include "proxy/door.h"
+#include "proxy/harden.h"
+#include "proxy/nameserver.h"
+#include "sys/fd.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Listeners of each kind: IPv4 and IPv6, UDP and TCP, with room. */
+#define MAIN_FDS_MAX 8
+
+/* Documented in the manual. */
+enum exit_code {
+    EXIT_OK = 0,
+    EXIT_USAGE = 64,
+    EXIT_LOOP = 70,
+    EXIT_LISTEN = 71,
+    EXIT_HARDEN = 77,
+    EXIT_POLICY = 78,
+};
+
+static const char help[] =
+    "usage: codespace-egress-proxy --policy-fd N --listen-fd N --status-fd N --life-fd N\n"
+    "         [--transparent-fd N] [--dns-fd N] [--control-fd N] [--nameserver ADDRESS[:PORT]]\n"
+    "       codespace-egress-proxy --version | --help\n"
+    "Started by codespace-linux-sandbox; see codespace-egress-proxy(1).\n";
+
+struct fds {
+    int fd[MAIN_FDS_MAX];
+    size_t n;
+};
+
+struct options {
+    struct fds policy, listen, transparent, dns, status, life, control;
+    struct strv nameservers;
+};
+
+#define AT(member) offsetof(struct options, member)
+static const struct {
+    const char *name;
+    size_t offset;
+    size_t min;
+    size_t max;
+} fd_options[] = {
+    {"--policy-fd", AT(policy), 1, 1},
+    {"--listen-fd", AT(listen), 1, MAIN_FDS_MAX},
+    {"--transparent-fd", AT(transparent), 0, MAIN_FDS_MAX},
+    {"--dns-fd", AT(dns), 0, MAIN_FDS_MAX},
+    {"--status-fd", AT(status), 1, 1},
+    {"--life-fd", AT(life), 1, 1},
+    {"--control-fd", AT(control), 0, 1},
+};
+#undef AT
+
+static struct fds *fds_of(struct options *o, size_t row)
+{
+    return (struct fds *)(void *)((char *)o + fd_options[row].offset);
+}
+
+static int usage(const char *option, const char *why)
+{
+    log_error("%s: %s", option, why);
+    return -1;
+}
+
+static int parse_option(struct options *o, const char *name, const char *value)
+{
+    uint64_t fd = 0;
+    if (strcmp(name, "--nameserver") == 0) {
+        strv_add(&o->nameservers, value);
+        return 0;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(fd_options); i++) {
+        struct fds *list = fds_of(o, i);
+        if (strcmp(name, fd_options[i].name) != 0)
+            continue;
+        if (num_parse_u64(value, 3, 65535, &fd) < 0)
+            return usage(name, "must be a descriptor from 3 on");
+        if (list->n == fd_options[i].max)
+            return usage(name, "given too often");
+        list->fd[list->n++] = (int)fd;
+        return 0;
+    }
+    return usage(name, "no such option; see codespace-egress-proxy(1)");
+}
+
+static int parse_options(struct options *o, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i += 2) {
+        if (i + 1 == argc)
+            return usage(argv[i], "needs a value");
+        if (parse_option(o, argv[i], argv[i + 1]) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(fd_options); i++) {
+        if (fds_of(o, i)->n < fd_options[i].min)
+            return usage(fd_options[i].name, "is required");
+    }
+    return 0;
+}
+
+static int read_policy(int *fd, struct egress_policy *ret, struct err *e)
+{
+    autobuf text = BUF_INIT;
+    ssize_t n = 1;
+    while (n > 0 && text.len <= EGRESS_POLICY_MAX) {
+        n = fd_read(*fd, buf_reserve(&text, END_BLOCK), END_BLOCK);
+        if (n < 0)
+            return err_sys(e, ERR_CONFIG_INVALID, (int)n, "--policy-fd");
+        buf_commit(&text, (size_t)n);
+    }
+    fd_close(fd);
+    return egress_policy_parse(buf_bytes(&text), text.len, ret, e);
+}
+
+/* Before anything of our own is opened. */
+static int close_strangers(struct options *o)
+{
+    int keep[ARRAY_LEN(fd_options) * MAIN_FDS_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(fd_options); i++) {
+        for (size_t k = 0; k < fds_of(o, i)->n; k++)
+            keep[n++] = fds_of(o, i)->fd[k];
+    }
+    int r = harden_descriptors(keep, n);
+    if (r < 0)
+        log_error("descriptors: %s", strerror(-r));
+    return r;
+}
+
+static int give_up_the_rest(struct proxy *p)
+{
+    unsigned descriptors = 0;
+    const char *step = NULL;
+    int r = harden_process(&descriptors, &step);
+    if (r < 0) {
+        log_error("%s: %s", step, strerror(-r));
+        return r;
+    }
+    if (descriptors < PROXY_SPARE_DESCRIPTORS + 2) {
+        log_error("RLIMIT_NOFILE is %u; at least %u are needed", descriptors,
+                  PROXY_SPARE_DESCRIPTORS + 2);
+        return -EMFILE;
+    }
+    p->conns_max = (descriptors - PROXY_SPARE_DESCRIPTORS) / 2;
+    if (p->conns_max > PROXY_CONNECTIONS_MAX)
+        p->conns_max = PROXY_CONNECTIONS_MAX;
+    r = harden_filter();
+    if (r < 0)
+        log_error("system call filter: %s", strerror(-r));
+    return r;
+}
+
+static struct proxy proxy;
+static struct door doors[2 * MAIN_FDS_MAX];
+static struct nameserver nameservers[MAIN_FDS_MAX];
+static struct control control;
+
+static int listen_all(struct options *o)
+{
+    size_t n_doors = 0;
+    int none = -1;
+    int r =
+        control_start(&control, &proxy, &o->life.fd[0], o->control.n ? &o->control.fd[0] : &none);
+    for (size_t i = 0; r == 0 && i < o->listen.n; i++)
+        r = door_open(&doors[n_doors++], &proxy, DOOR_PROXY, &o->listen.fd[i]);
+    for (size_t i = 0; r == 0 && i < o->transparent.n; i++)
+        r = door_open(&doors[n_doors++], &proxy, DOOR_TRANSPARENT, &o->transparent.fd[i]);
+    for (size_t i = 0; r == 0 && i < o->dns.n; i++)
+        r = nameserver_start(&nameservers[i], &proxy, &o->dns.fd[i]);
+    if (r < 0)
+        log_error("a listener cannot be watched: %s", strerror(-r));
+    return r;
+}
+
+static int prepare(struct options *o)
+{
+    struct err e = {0};
+    if (read_policy(&o->policy.fd[0], &proxy.policy, &e) < 0) {
+        log_error("policy: %s", e.message);
+        return EXIT_POLICY;
+    }
+    int r = loop_init(&proxy.loop);
+    if (r < 0) {
+        log_error("epoll: %s", strerror(-r));
+        return EXIT_LOOP;
+    }
+    list_init(&proxy.conns);
+    standins_init(&proxy.standins);
+    proxy.generation = 1;
+    resolver_init(&proxy.resolver, &proxy.loop);
+    for (size_t i = 0; i < o->nameservers.len; i++) {
+        if (resolver_add_server(&proxy.resolver, o->nameservers.items[i]) < 0) {
+            log_error("--nameserver: \"%s\" is not an address, or one too many",
+                      o->nameservers.items[i]);
+            return EXIT_USAGE;
+        }
+    }
+    resolver_read_files(&proxy.resolver);
+    return EXIT_OK;
+}
+
+/* Text to standard output; the exit status. */
+static int say(const char *text)
+{
+    return fd_write_all(STDOUT_FILENO, text, strlen(text)) < 0 ? EXIT_LOOP : EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {0};
+    log_setup("codespace-egress-proxy", LOG_WARN);
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return say("codespace-egress-proxy " CODESPACE_VERSION "\n");
+    if (argc == 2 && strcmp(argv[1], "--help") == 0)
+        return say(help);
+    if (parse_options(&options, argc, argv) < 0)
+        return EXIT_USAGE;
+    signal(SIGPIPE, SIG_IGN);
+    if (close_strangers(&options) < 0)
+        return EXIT_HARDEN;
+    int code = prepare(&options);
+    strv_fini(&options.nameservers);
+    if (code != EXIT_OK)
+        return code;
+    status_init(&proxy.status, options.status.fd[0]);
+    if (give_up_the_rest(&proxy) < 0)
+        return EXIT_HARDEN;
+    if (listen_all(&options) < 0)
+        return EXIT_LISTEN;
+    status_ready(&proxy.status, harden_has_filter());
+    int r = loop_run(&proxy.loop);
+    if (r < 0)
+        log_error("epoll: %s", strerror(-r));
+    return r < 0 ? EXIT_LOOP : EXIT_OK;
+}

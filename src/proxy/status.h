@@ -1,0 +1,40 @@
+/* proxy/status: what the proxy tells the program that started it, one JSON object a line.
+ *
+ *   {"event":"ready","filter":true}
+ *   {"event":"refused","via":"http|connect|socks|transparent|dns","host":H,"port":N,"method":M,
+ *    "reason":R,"rule":"deny[0]","class":"private"}          rule and class only when there is one
+ *   {"event":"sni_mismatch","via":...,"host":H,"port":N,"sni":S,"refused":false}
+ *   {"event":"policy","generation":N}       a new policy is in force
+ *   {"event":"policy_refused","message":M}  it was not acceptable; the old one stays
+ *   {"event":"limit","name":"PROXY_CONNECTIONS_MAX","value":N}
+ *   {"event":"dropped","count":N}           events that did not fit while nobody read
+ *
+ * Must not: carry paths, queries, headers or credentials, or wait for the reader.
+ */
+#ifndef CODESPACE_PROXY_STATUS_H
+#define CODESPACE_PROXY_STATUS_H
+
+#include "base/buf.h"
+#include "base/jsonw.h"
+#include "wire/egress.h"
+
+struct status {
+    int fd;
+    uint64_t dropped;
+    struct buf line;
+};
+
+void status_init(struct status *s, int fd);
+
+void status_ready(struct status *s, bool filter);
+void status_refused(struct status *s, const char *via, const struct egress_target *t,
+                    const struct egress_verdict *v);
+/* A host that is none: `text` is shown as far as it is printable. */
+void status_bad_host(struct status *s, const char *via, const char *text, size_t n);
+void status_sni(struct status *s, const char *via, const struct egress_target *t, const char *sni,
+                bool refused);
+void status_policy(struct status *s, uint64_t generation);
+void status_policy_refused(struct status *s, const char *message);
+void status_limit(struct status *s, const char *name, uint64_t value);
+
+#endif

@@ -1,0 +1,22 @@
+/* proxy/tunnel: connections whose bytes are not ours to understand: CONNECT, SOCKS, carried ones.
+ *
+ * Of a tunnel's bytes only the first are looked at: when they are a TLS hello, its server name is
+ * compared with the name that was judged (C10: a tunnel to one name that talks to another behind
+ * the same address). Half-close passes through in both directions.
+ */
+#ifndef CODESPACE_PROXY_TUNNEL_H
+#define CODESPACE_PROXY_TUNNEL_H
+
+#include "proxy/conn.h"
+
+enum conn_step tunnel_step_greeting(struct conn *c);
+enum conn_step tunnel_step_request(struct conn *c);
+enum conn_step tunnel_step_upstream(struct conn *c);
+enum conn_step tunnel_step(struct conn *c);
+
+/* The dial of a tunnel has ended. */
+void tunnel_dialed(struct conn *c, enum dial_result result);
+/* Both ends are connected and the answer, if any, is in the client's output: carry. */
+enum conn_step tunnel_start(struct conn *c);
+
+#endif
