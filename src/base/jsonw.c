@@ -91,42 +91,83 @@ static unsigned char class_of(unsigned char c)
     return c < 0x20 ? 'u' : 0;
 }
 
-static void put_escape(struct buf *out, unsigned char c, unsigned char class)
+/* Longest output of one input byte: \u00XX. */
+#define ESCAPED_MAX 6u
+
+/* True when each of the eight bytes stands for itself: none below 0x20, no quote, no backslash,
+ * none from 0x7f up. The tests are the usual ones for a zero byte and for a carry (Bit Twiddling
+ * Hacks, "determine if a word has a byte less than n"), and may only err on the side of false. */
+static bool all_plain(uint64_t word)
 {
-    if (class == 'u') {
-        char text[8];
-        snprintf(text, sizeof(text), "\\u%04x", c);
-        buf_put(out, text, 6);
-        return;
-    }
-    char two[2] = {'\\', (char)class};
-    buf_put(out, two, 2);
+    const uint64_t ones = 0x0101010101010101ULL;
+    const uint64_t high = 0x8080808080808080ULL;
+    uint64_t quote = word ^ (ones * '"');
+    uint64_t slash = word ^ (ones * '\\');
+    uint64_t below = word - ones * 0x20;
+    uint64_t above = word + ones;
+    return ((word | below | above | (quote - ones) | (slash - ones)) & high) == 0;
 }
 
+static char *put_escape(char *to, unsigned char c, unsigned char class)
+{
+    static const char digits[] = "0123456789abcdef";
+    *to++ = '\\';
+    *to++ = (char)class;
+    if (class != 'u')
+        return to;
+    *to++ = '0';
+    *to++ = '0';
+    *to++ = digits[c >> 4];
+    *to++ = digits[c & 15];
+    return to;
+}
+
+/* One character from p (n bytes are there) to *to; how many bytes of p it was. */
+static size_t put_char(char **to, const unsigned char *p, size_t n)
+{
+    unsigned char class = class_of(*p);
+    size_t len = class == 1 ? utf8_char_len(p, n) : 1;
+    if (class == 0 || (class == 1 && len > 0)) {
+        memcpy(*to, p, len);
+        *to += len;
+        return len;
+    }
+    if (class == 1) {
+        memcpy(*to, "\xef\xbf\xbd", 3);
+        *to += 3;
+        return 1;
+    }
+    *to = put_escape(*to, *p, class);
+    return 1;
+}
+
+/* In blocks, so that room is asked for once a block and eight plain bytes cost one test: answers
+ * are escaped twice (the text holds the JSON), which makes this the hottest loop of a large read.
+ */
 void jsonw_escape(struct buf *out, const void *bytes, size_t n)
 {
+    enum { BLOCK = 4096 };
     const unsigned char *p = bytes;
-    const unsigned char *end = p + n;
-    const unsigned char *run = p; /* bytes to copy as they are start here */
-    while (p < end) {
-        unsigned char class = class_of(*p);
-        if (class == 0) {
-            p++;
-            continue;
+    while (n > 0) {
+        size_t take = n < BLOCK ? n : BLOCK;
+        char *start = buf_reserve(out, (take + 4) * ESCAPED_MAX);
+        char *to = start;
+        const unsigned char *end = p + take;
+        while (p < end) {
+            uint64_t word = 0;
+            if (end - p >= 8 && (memcpy(&word, p, 8), all_plain(word))) {
+                memcpy(to, p, 8);
+                to += 8;
+                p += 8;
+                n -= 8;
+                continue;
+            }
+            size_t used = put_char(&to, p, n);
+            p += used;
+            n -= used;
         }
-        size_t good = class == 1 ? utf8_char_len(p, (size_t)(end - p)) : 0;
-        if (good > 0) {
-            p += good;
-            continue;
-        }
-        buf_put(out, run, (size_t)(p - run));
-        if (class == 1)
-            buf_puts(out, "\xef\xbf\xbd");
-        else
-            put_escape(out, *p, class);
-        run = ++p;
+        buf_commit(out, (size_t)(to - start));
     }
-    buf_put(out, run, (size_t)(end - run));
 }
 
 void jsonw_strn(struct jsonw *w, const void *bytes, size_t n)

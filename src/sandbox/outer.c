@@ -167,18 +167,24 @@ static int become(const struct plan *p, int plan_fd, int control, bool die_with_
                           strerror(-rc));
 }
 
-int outer_become(const char *path, int control, bool die_with_parent)
+int outer_become_plan(int plan_fd, int control, bool die_with_parent)
 {
     struct err e = {0};
     struct plan p = {0};
-    int plan_fd = planfile_take(path, &e);
-    if (plan_fd < 0)
-        return control_failed(control, SANDBOX_EXIT_PLAN_FILE, "%s", e.message);
     if (planfile_read(plan_fd, &p, &e) < 0)
         return control_failed(control, SANDBOX_EXIT_PLAN_FORM, "%s", e.message);
     int code = become(&p, plan_fd, control, die_with_parent);
     plan_fini(&p);
     return code;
+}
+
+int outer_become(const char *path, int control, bool die_with_parent)
+{
+    struct err e = {0};
+    int plan_fd = planfile_take(path, &e);
+    if (plan_fd < 0)
+        return control_failed(control, SANDBOX_EXIT_PLAN_FILE, "%s", e.message);
+    return outer_become_plan(plan_fd, control, die_with_parent);
 }
 
 int outer_main(const char *path, int control)

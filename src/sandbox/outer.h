@@ -19,6 +19,9 @@
  * exit status that was already told. `die_with_parent`: bubblewrap shall not outlive its parent. */
 int outer_become(const char *path, int control, bool die_with_parent);
 
+/* The same for a plan that is open already; takes plan_fd. */
+int outer_become_plan(int plan_fd, int control, bool die_with_parent);
+
 /* The subcommand with a control socket: the caller reads the events. */
 int outer_main(const char *path, int control);
 

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* What execve(2) takes: one word or variable (MAX_ARG_STRLEN), and all together with the default
@@ -110,12 +111,29 @@ static int store_plan(const struct view *v, const struct plan *p, char **ret_pat
     return 0;
 }
 
-int prepare_plan(const struct helper_request *r, bool report, char **ret_path, struct err *e)
+int prepare_plan(const struct helper_request *r, char **ret_path, struct err *e)
 {
-    struct plan p = {.report = report};
+    struct plan p = {0};
     int rc = fill_plan(r, &p, e);
     if (rc == 0)
         rc = store_plan(&r->view, &p, ret_path, e);
+    plan_fini(&p);
+    return rc;
+}
+
+int prepare_report(const struct helper_request *r, int *ret_fd, struct err *e)
+{
+    struct plan p = {.report = true};
+    autobuf bytes = BUF_INIT;
+    autofd int fd = memfd_create("plan", MFD_CLOEXEC);
+    int rc = fill_plan(r, &p, e);
+    if (rc == 0) {
+        plan_write(&p, &bytes);
+        if (fd < 0 || fd_write_all(fd, buf_bytes(&bytes), bytes.len) < 0)
+            rc = err_sys(e, ERR_SANDBOX_UNAVAILABLE, errno, "no memory file for a plan");
+        else
+            *ret_fd = steal_fd(&fd);
+    }
     plan_fini(&p);
     return rc;
 }
@@ -139,7 +157,7 @@ int prepare_main(void)
     autobuf answer = BUF_INIT;
     autofree char *path = NULL;
     struct helper_request r = {0};
-    bool ok = read_request(&r, &e) == 0 && prepare_plan(&r, false, &path, &e) == 0;
+    bool ok = read_request(&r, &e) == 0 && prepare_plan(&r, &path, &e) == 0;
     helper_request_fini(&r);
     if (ok)
         helper_answer_write_plan(path, &answer);

@@ -11,10 +11,13 @@
 #define PREPARE_DIR_PREFIX "codespace-sandbox-"
 #define PREPARE_FILE "plan"
 
-/* Write the plan for `r` into a private file; *ret_path is its path (caller frees). With `report`
- * the plan's command is our own report of what is seen inside. Errors: INVALID_COMMAND,
- * SANDBOX_UNAVAILABLE, LIMIT_EXCEEDED, PROCESS_SPAWN_FAILED. */
-int prepare_plan(const struct helper_request *r, bool report, char **ret_path, struct err *e);
+/* Write the plan for `r` into a private file; *ret_path is its path (caller frees). Errors:
+ * INVALID_COMMAND, SANDBOX_UNAVAILABLE, LIMIT_EXCEEDED, PROCESS_SPAWN_FAILED. */
+int prepare_plan(const struct helper_request *r, char **ret_path, struct err *e);
+
+/* A plan whose command is our own report of what is seen inside, in a memory file (caller closes
+ * *ret_fd): whoever is killed in the middle of a trial leaves nothing on disk. Errors as above. */
+int prepare_report(const struct helper_request *r, int *ret_fd, struct err *e);
 
 /* The subcommand: request on stdin, answer on stdout. Exit status. */
 int prepare_main(void);

@@ -1,5 +1,5 @@
 /* sandbox/trial: one real run of the sandbox whose command is our own report.
- * Must not: leave its scratch workspace or a process behind, or wait longer than told.
+ * Must not: leave anything on disk, whoever is killed when, or a process; wait longer than told.
  */
 #ifndef CODESPACE_SANDBOX_TRIAL_H
 #define CODESPACE_SANDBOX_TRIAL_H

@@ -258,6 +258,8 @@ static int read_number(const struct reader *r, const struct json_field *f, struc
     if (json_object_get_int64(v) < 0)
         return REFUSE(r, f, "must not be negative");
     uint64_t number = json_object_get_uint64(v);
+    if (number == UINT64_MAX) /* json-c gives this for everything that is larger, too */
+        return REFUSE(r, f, "is larger than any number that is accepted here");
     if (check_range(r, f, number, "the value") < 0)
         return -1;
     memcpy(at, &number, sizeof(number));

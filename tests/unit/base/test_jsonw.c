@@ -51,6 +51,44 @@ static void test_strings(void **state)
     check_string("\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
+/* The fast path for plain bytes must agree with a byte at a time, wherever the others stand. */
+static void test_every_byte_at_every_place(void **state)
+{
+    (void)state;
+    for (unsigned c = 0; c < 256; c++) {
+        autobuf one = BUF_INIT;
+        char byte = (char)c;
+        jsonw_escape(&one, &byte, 1);
+        for (size_t at = 0; at < 20; at++) {
+            char text[21];
+            memset(text, 'x', sizeof(text));
+            text[at] = byte;
+            autobuf b = BUF_INIT;
+            jsonw_escape(&b, text, sizeof(text));
+            assert_int_equal(b.len, 20 + one.len);
+            assert_memory_equal(buf_bytes(&b), "xxxxxxxxxxxxxxxxxxxxx", at);
+            assert_memory_equal(buf_bytes(&b) + at, buf_bytes(&one), one.len);
+        }
+    }
+}
+
+/* Characters of several bytes across the edges of the writer's blocks. */
+static void test_characters_across_blocks(void **state)
+{
+    (void)state;
+    for (size_t pad = 4090; pad < 4100; pad++) {
+        autobuf in = BUF_INIT;
+        autobuf out = BUF_INIT;
+        memset(buf_reserve(&in, pad), 'x', pad);
+        buf_commit(&in, pad);
+        for (int i = 0; i < 3000; i++)
+            buf_puts(&in, "\xf0\x9f\x98\x80\xe2\x82\xac");
+        jsonw_escape(&out, buf_bytes(&in), in.len);
+        assert_int_equal(out.len, in.len);
+        assert_memory_equal(buf_bytes(&out), buf_bytes(&in), in.len);
+    }
+}
+
 static void test_base64(void **state)
 {
     (void)state;
@@ -65,4 +103,5 @@ static void test_base64(void **state)
 }
 
 UNIT_MAIN(cmocka_unit_test(test_nesting_and_commas), cmocka_unit_test(test_strings),
-          cmocka_unit_test(test_base64))
+          cmocka_unit_test(test_every_byte_at_every_place),
+          cmocka_unit_test(test_characters_across_blocks), cmocka_unit_test(test_base64))
