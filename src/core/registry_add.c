@@ -15,6 +15,7 @@
 #include "core/secrets.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <string.h>
 
 static bool is_hidden(const struct strv *hide, const char *path)
@@ -106,20 +107,44 @@ static int check_own(const struct workspace *ws, struct err *e)
     return 0;
 }
 
+/* Whether commands of the workspace can write `path`. */
+static bool reaches(const struct workspace *ws, const char *path)
+{
+    bool reached = ws->profile == PROFILE_WORKSPACE_WRITE && root_within(path, ws->root);
+    for (size_t i = 0; i < ws->n_mounts; i++)
+        reached |= ws->mounts[i].writable && root_within(path, ws->mounts[i].path);
+    return reached;
+}
+
 /* A command must not be able to write the rules of the next start. */
 static int check_config_file(const struct registry *r, const struct workspace *ws, struct err *e)
 {
-    if (r->config_path == NULL)
-        return 0;
-    bool reached = ws->profile == PROFILE_WORKSPACE_WRITE && root_within(r->config_path, ws->root);
-    for (size_t i = 0; i < ws->n_mounts; i++)
-        reached |= ws->mounts[i].writable && root_within(r->config_path, ws->mounts[i].path);
-    if (!reached)
+    if (r->config_path == NULL || !reaches(ws, r->config_path))
         return 0;
     return err_set(e, ERR_CONFIG_INVALID,
                    "the configuration file (%.256s) lies where commands of this workspace can "
                    "write, so they could change its rules; move the file elsewhere",
                    r->config_path);
+}
+
+/* Nor the programs that the next command, or the next start, runs outside the sandbox. */
+static int check_program(const struct workspace *ws, const char *name, struct err *e)
+{
+    char path[PATH_MAX];
+    if (name == NULL || realpath(name, path) == NULL || !reaches(ws, path))
+        return 0;
+    return err_set(e, ERR_CONFIG_INVALID,
+                   "the program %.256s lies where commands of this workspace can write, so they "
+                   "could replace it and leave the sandbox; install the programs elsewhere "
+                   "(./dev install PREFIX)",
+                   path);
+}
+
+static int check_programs(const struct workspace *ws, struct err *e)
+{
+    if (check_program(ws, "/proc/self/exe", e) < 0)
+        return -1;
+    return check_program(ws, getenv("CODESPACE_LINUX_SANDBOX_BIN"), e);
 }
 
 static int open_root(struct workspace *ws, const char *where, struct err *e)
@@ -142,7 +167,8 @@ static int check_new(const struct registry *r, struct workspace *ws, const char 
         return err_set(e, ERR_CONFIG_INVALID,
                        "%s: more than REGISTRY_WORKSPACES_MAX (%d) workspaces", where,
                        REGISTRY_WORKSPACES_MAX);
-    if (check_own(ws, e) < 0 || check_config_file(r, ws, e) < 0 || secrets_find(ws, e) < 0)
+    if (check_own(ws, e) < 0 || check_config_file(r, ws, e) < 0 || check_programs(ws, e) < 0 ||
+        secrets_find(ws, e) < 0)
         return err_wrap(e, "%s", where);
     for (size_t i = 0; i < r->n; i++) {
         if (check_pair(r->items[i], ws, e) < 0)

@@ -4,6 +4,8 @@
 #include "../../helpers/unit.h"
 #include "base/mem.h"
 #include "core/registry.h"
+#include <stdio.h>
+#include <sys/stat.h>
 
 #include <fcntl.h>
 #include <limits.h>
@@ -176,6 +178,38 @@ static void test_plans_are_out_of_reach(void **state)
         unsetenv("TMPDIR");
 }
 
+/* A command that can replace our programs is outside the sandbox at the next start. */
+static void test_our_programs_are_out_of_reach(void **state)
+{
+    (void)state;
+    struct registry r = {0};
+    struct err e = {0};
+    char exe[PATH_MAX];
+    assert_non_null(realpath("/proc/self/exe", exe));
+    autofree char *folder = base_dir_fill("@/helper");
+    assert_int_equal(mkdir(folder, 0755), 0);
+    *strrchr(exe, '/') = '\0';
+    assert_int_equal(registry_add_option(&r, exe, &e), -1);
+    assert_non_null(strstr(e.message, "could replace it and leave the sandbox"));
+
+    autofree char *saved = mem_strdup(getenv("CODESPACE_LINUX_SANDBOX_BIN"));
+    autofree char *beside = base_dir_fill("@/helper/codespace-linux-sandbox");
+    FILE *file = fopen(beside, "we");
+    assert_non_null(file);
+    fclose(file);
+    setenv("CODESPACE_LINUX_SANDBOX_BIN", beside, 1);
+    assert_int_equal(registry_add_option(&r, folder, &e), -1);
+    assert_non_null(strstr(e.message, beside));
+    assert_int_equal(base_dir_load(&r, WS("\"root\":\"@/helper\""), &e), 0);
+    if (saved != NULL)
+        setenv("CODESPACE_LINUX_SANDBOX_BIN", saved, 1);
+    else
+        unsetenv("CODESPACE_LINUX_SANDBOX_BIN");
+    unlink(beside);
+    rmdir(folder);
+    registry_fini(&r);
+}
+
 /* ---- looking up ---- */
 
 static void test_get(void **state)
@@ -287,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_neighbours_and_nesting_that_are_fine),
         cmocka_unit_test(test_secret_places_are_hidden_where_they_would_show),
         cmocka_unit_test(test_plans_are_out_of_reach),
+        cmocka_unit_test(test_our_programs_are_out_of_reach),
         cmocka_unit_test(test_get),
         cmocka_unit_test(test_option),
         cmocka_unit_test(test_options_that_collide),
