@@ -65,7 +65,6 @@ static int set_limits(unsigned *ret_descriptors)
         return -errno;
     *ret_descriptors = (unsigned)r.rlim_cur;
     int error = limit(RLIMIT_CORE, 0);
-    error = error < 0 ? error : limit(RLIMIT_FSIZE, 0);
     return error < 0 ? error : limit(RLIMIT_NPROC, 0);
 }
 

@@ -1,9 +1,9 @@
 /* proxy/harden: what the proxy gives up before it reads the first untrusted byte.
  *
- * It should be left with: its sockets, memory, the clock, random bytes. It must not be able to:
- * open or create a file, start a program, look into or signal another process, gain anything by a
- * setuid program, be looked into (ptrace, core dumps), or keep a descriptor that nobody meant for
- * it.
+ * It should be left with: its sockets, memory, the clock, random bytes, standard error. It must not
+ * be able to: open or create a file, start a program, look into or signal another process, gain
+ * anything by a setuid program, be looked into (ptrace, core dumps), or keep a descriptor that
+ * nobody meant for it.
  *
  * Descriptors first, before the program opens its own; then, when everything is read that has to be
  * read: limits, capabilities, no_new_privs, dumpable, and last the filter, which forbids the

@@ -94,13 +94,14 @@ void status_bad_host(struct status *s, const char *via, const char *text, size_t
     end(s, &w);
 }
 
-void status_sni(struct status *s, const char *via, const struct egress_target *t, const char *sni,
-                bool refused)
+void status_fronting(struct status *s, const char *via, const struct egress_target *t,
+                     const char *layer, const char *named, bool refused)
 {
     struct jsonw w;
-    begin(s, &w, "sni_mismatch");
+    begin(s, &w, egress_reason_name(EGRESS_FRONTING));
     target(&w, via, t);
-    jsonw_kstr(&w, "sni", sni);
+    jsonw_kstr(&w, "layer", layer);
+    jsonw_kstr(&w, "named", named);
     jsonw_kbool(&w, "refused", refused);
     end(s, &w);
 }

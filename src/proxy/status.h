@@ -3,7 +3,8 @@
  *   {"event":"ready","filter":true}
  *   {"event":"refused","via":"http|connect|socks|transparent|dns","host":H,"port":N,"method":M,
  *    "reason":R,"rule":"deny[0]","class":"private"}          rule and class only when there is one
- *   {"event":"sni_mismatch","via":...,"host":H,"port":N,"sni":S,"refused":false}
+ *   {"event":"name_mismatch","via":...,"host":H,"port":N,"method":M,"layer":"tls|http","named":S,
+ *    "refused":false}                        S is the name inside the tunnel, "" when there is none
  *   {"event":"policy","generation":N}       a new policy is in force
  *   {"event":"policy_refused","message":M}  it was not acceptable; the old one stays
  *   {"event":"limit","name":"PROXY_CONNECTIONS_MAX","value":N}
@@ -31,8 +32,8 @@ void status_refused(struct status *s, const char *via, const struct egress_targe
                     const struct egress_verdict *v);
 /* A host that is none: `text` is shown as far as it is printable. */
 void status_bad_host(struct status *s, const char *via, const char *text, size_t n);
-void status_sni(struct status *s, const char *via, const struct egress_target *t, const char *sni,
-                bool refused);
+void status_fronting(struct status *s, const char *via, const struct egress_target *t,
+                     const char *layer, const char *named, bool refused);
 void status_policy(struct status *s, uint64_t generation);
 void status_policy_refused(struct status *s, const char *message);
 void status_limit(struct status *s, const char *name, uint64_t value);

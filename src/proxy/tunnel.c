@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 #include "proxy/http.h"
+#include "proxy/sniff.h"
 #include "wire/socks.h"
-#include "wire/tlshello.h"
 
 /* Needs more: wait, or give up when no more can come. */
 static enum conn_step want_more(struct conn *c)
@@ -132,27 +132,30 @@ enum conn_step tunnel_start(struct conn *c)
     return CONN_AGAIN;
 }
 
-/* False: the policy refuses tunnels whose hello does not name the target. */
-static bool judge_hello(struct conn *c, const struct tlshello *hello)
+/* False: the policy refuses tunnels that name another place inside, or none where there should be.
+ */
+static bool judge_name(struct conn *c, enum sniff_result result, const struct sniff *found)
 {
-    bool refuse = c->proxy->policy.sni == EGRESS_SNI_REFUSE;
-    if (hello->name == TLSHELLO_NAME && host_eq(&hello->host, &c->target.host))
+    bool refuse = c->proxy->policy.fronting == EGRESS_FRONTING_REFUSE;
+    if (result == SNIFF_OTHER)
         return true;
-    if (hello->name == TLSHELLO_NAME || refuse)
-        status_sni(&c->proxy->status, conn_via_name(c->via), &c->target,
-                   hello->name == TLSHELLO_NAME ? hello->host.text : "", refuse);
+    if (result == SNIFF_NAMED && host_eq(&found->host, &c->target.host))
+        return true;
+    if (result == SNIFF_NAMED || refuse)
+        status_fronting(&c->proxy->status, conn_via_name(c->via), &c->target, found->layer,
+                        result == SNIFF_NAMED ? found->host.text : "", refuse);
     return !refuse;
 }
 
 /* Look at the client's first bytes; they stay in the window. False: the tunnel has to end. */
 static bool sniff(struct conn *c)
 {
-    struct tlshello hello;
     while (c->sniffing) {
-        int r = c->client.len == 0 ? 0 : tlshello_parse(c->client.at, c->client.len, &hello);
-        if (r != 0) {
+        struct sniff found = {.layer = ""};
+        enum sniff_result r = sniff_first_bytes(c->client.at, c->client.len, &found);
+        if (r != SNIFF_MORE) {
             c->sniffing = false;
-            return r < 0 || judge_hello(c, &hello);
+            return judge_name(c, r, &found);
         }
         if (!end_fill(&c->client, c->proxy->client_block, NULL)) {
             c->sniffing = !c->client.eof && !c->client.failed;

@@ -1,8 +1,8 @@
 /* proxy/tunnel: connections whose bytes are not ours to understand: CONNECT, SOCKS, carried ones.
  *
- * Of a tunnel's bytes only the first are looked at: when they are a TLS hello, its server name is
- * compared with the name that was judged (C10: a tunnel to one name that talks to another behind
- * the same address). Half-close passes through in both directions.
+ * Of a tunnel's bytes only the first are looked at (proxy/sniff): the name in a TLS hello or an
+ * HTTP request is compared with the name that was judged (C10: a tunnel to one name that talks to
+ * another behind the same address). Half-close passes through in both directions.
  */
 #ifndef CODESPACE_PROXY_TUNNEL_H
 #define CODESPACE_PROXY_TUNNEL_H

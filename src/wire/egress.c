@@ -33,11 +33,11 @@ struct document {
     struct json_object *local_ports;
     struct json_object *unix_sockets;
     struct json_object *private;
-    int sni;
+    int fronting;
     const char *upstream;
 };
 
-static const char *const sni_names[] = {"log", "refuse", NULL};
+static const char *const fronting_names[] = {"log", "refuse", NULL};
 
 #define AT(member) offsetof(struct document, member)
 static const struct json_field fields[] = {
@@ -55,8 +55,9 @@ static const struct json_field fields[] = {
      "Absolute paths of Unix sockets that are shown inside.", "[]"},
     {"private", JSON_STRV, 0, AT(private), 0, EGRESS_PREFIXES_MAX, NULL,
      "Addresses or prefixes that are not public and may be dialled all the same.", "[]"},
-    {"sni", JSON_ENUM, 0, AT(sni), 0, 0, sni_names,
-     "What happens when the name in a TLS hello is not the destination's name.", "\"log\""},
+    {"fronting", JSON_ENUM, 0, AT(fronting), 0, 0, fronting_names,
+     "What happens when the name in a tunnel's TLS hello or Host is not the destination's.",
+     "\"log\""},
     {"upstream", JSON_STR, 0, AT(upstream), 1, HOST_AUTHORITY_MAX, NULL,
      "host:port of an HTTP proxy through which everything goes.", NULL},
 };
@@ -232,7 +233,7 @@ int egress_policy_read(struct json_object *obj, const char *where, struct egress
         read_prefixes(d.private, where, &out, e) < 0 ||
         read_upstream(d.upstream, where, &out, e) < 0)
         return -1;
-    out.sni = (enum egress_sni)d.sni;
+    out.fronting = (enum egress_fronting)d.fronting;
     *ret = out;
     out = (struct egress_policy){0};
     return 0;
@@ -309,7 +310,7 @@ void egress_policy_write(const struct egress_policy *p, struct jsonw *w)
     write_strv(w, "methods", &p->methods);
     write_strv(w, "unix_sockets", &p->unix_sockets);
     write_places(w, p);
-    jsonw_kstr(w, "sni", sni_names[p->sni]);
+    jsonw_kstr(w, "fronting", fronting_names[p->fronting]);
     if (p->upstream_port != 0) {
         char text[HOST_AUTHORITY_MAX];
         host_format_authority(&p->upstream, p->upstream_port, text);

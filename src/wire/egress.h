@@ -47,7 +47,7 @@ struct egress_rules {
     size_t len;
 };
 
-enum egress_sni { EGRESS_SNI_LOG, EGRESS_SNI_REFUSE };
+enum egress_fronting { EGRESS_FRONTING_LOG, EGRESS_FRONTING_REFUSE };
 
 struct egress_policy {
     struct egress_rules allow;
@@ -58,8 +58,8 @@ struct egress_policy {
     struct strv unix_sockets;
     struct net_prefix *private;
     size_t n_private;
-    enum egress_sni sni;
-    struct host upstream; /* the operator's own HTTP proxy; upstream_port 0 = none */
+    enum egress_fronting fronting; /* a tunnel's inner name is another one */
+    struct host upstream;          /* the operator's own HTTP proxy; upstream_port 0 = none */
     uint16_t upstream_port;
 };
 
@@ -73,7 +73,7 @@ struct egress_policy {
     X(ADDRESS, "address_not_public",                                                               \
       "the destination's address is not a public one and is not granted")                          \
     X(BAD_HOST, "bad_host", "the destination is not a well-formed host")                           \
-    X(SNI, "sni_mismatch", "the name in the TLS hello is not the destination's name")
+    X(FRONTING, "name_mismatch", "the name inside the tunnel is not the destination's name")
 
 enum egress_reason {
 #define EGRESS_REASON_ENUM(name, text, sentence) EGRESS_##name,

@@ -4,7 +4,7 @@
  * lies below directories that may be entered.
  */
 #include "base/mem.h"
-#include "core/glob.h"
+#include "wire/glob.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -139,7 +139,7 @@ class Hellos(TunnelTest):
         return proxy, origin, self.tunnel(proxy, origin.port, "a.test")
 
     def test_same_name_passes_in_silence(self):
-        _, _, client = self.named(sni="refuse")
+        _, _, client = self.named(fronting="refuse")
         data = hello("a.test")
         for i in range(0, len(data), 100):
             client.send(data[i:i + 100])
@@ -149,11 +149,11 @@ class Hellos(TunnelTest):
         proxy, origin, client = self.named()
         self.assertEqual(client.send(hello("b.test")).read_all(), b"517")
         self.assertEqual(proxy.event(), {
-            "event": "sni_mismatch", "via": "connect", "host": "a.test", "port": origin.port,
-            "method": "CONNECT", "sni": "b.test", "refused": False})
+            "event": "name_mismatch", "via": "connect", "host": "a.test", "port": origin.port,
+            "method": "CONNECT", "layer": "tls", "named": "b.test", "refused": False})
 
     def test_other_name_is_refused_on_demand(self):
-        proxy, _, client = self.named(sni="refuse")
+        proxy, _, client = self.named(fronting="refuse")
         self.assertEqual(client.send(hello("b.test")).read_all(), b"")
         self.assertTrue(proxy.event()["refused"])
 
@@ -163,12 +163,28 @@ class Hellos(TunnelTest):
         out = ssl.MemoryBIO()
         with self.assertRaises(ssl.SSLWantReadError):
             context.wrap_bio(ssl.MemoryBIO(), out).do_handshake()
-        proxy, _, client = self.named(sni="refuse")
+        proxy, _, client = self.named(fronting="refuse")
         self.assertEqual(client.send(out.read()).read_all(), b"")
-        self.assertEqual(proxy.event()["sni"], "")
+        self.assertEqual(proxy.event()["named"], "")
+
+    def test_host_of_plain_http_is_compared_too(self):
+        request = b"GET / HTTP/1.1\r\nHost: %s\r\nX: "
+        request += b"x" * (517 - len(request) - 8) + b"\r\n\r\n"  # 517 with a name of 6 bytes
+        proxy, _, client = self.named(fronting="refuse")
+        client.send(request[:2])
+        client.send((request % b"a.test")[2:])
+        self.assertEqual(client.read_all(), b"517")
+        proxy, _, client = self.named()
+        self.assertEqual(client.send(request % b"b.test").read_all(), b"517")
+        event = proxy.event()
+        self.assertEqual((event["layer"], event["named"], event["refused"]),
+                         ("http", "b.test", False))
+        proxy, _, client = self.named(fronting="refuse")
+        self.assertEqual(client.send(request % b"b.test").read_all(), b"")
+        self.assertTrue(proxy.event()["refused"])
 
     def test_bytes_that_are_no_hello_pass(self):
-        proxy, origin, client = self.named(sni="refuse")
+        proxy, origin, client = self.named(fronting="refuse")
         self.assertEqual(client.send(b"\x16\x02" + b"x" * 515).read_all(), b"517")
 
 

@@ -48,7 +48,7 @@ static void test_refused_documents(void **state)
          "private[0]: \"10.0.0.0/40\": the prefix length must be 0 to 32"},
         {"{\"unix_sockets\":[\"x\"]}", "unix_sockets[0]: \"x\" is not an absolute path"},
         {"{\"upstream\":\"proxy.test\"}", "upstream: a port is required"},
-        {"{\"sni\":\"off\"}", "sni: \"off\" is not one of \"log\", \"refuse\""},
+        {"{\"fronting\":\"off\"}", "fronting: \"off\" is not one of \"log\", \"refuse\""},
         {"{\"alow\":[]}", "alow: no such name here; did you mean \"allow\"?"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -258,7 +258,7 @@ static void test_schema_names_every_member(void **state)
     egress_policy_schema(&w);
     for (const char *const *name =
              (const char *const[]){"allow", "deny", "methods", "local_ports", "unix_sockets",
-                                   "private", "sni", "upstream", NULL};
+                                   "private", "fronting", "upstream", NULL};
          *name != NULL; name++)
         assert_non_null(strstr(buf_cstr(&out), *name));
 }
@@ -269,7 +269,7 @@ static void test_written_as_read(void **state)
     static const char text[] =
         "{\"allow\":[\"a.test\",\"*.b.test:443\",\"**.c.test\",\"*\",\"*:1\",\"[::2]:5\"],"
         "\"deny\":[\"10.0.0.1\"],\"methods\":[\"GET\"],\"unix_sockets\":[\"/run/x\"],"
-        "\"local_ports\":[80],\"private\":[\"10.0.0.0/8\",\"::1/128\"],\"sni\":\"refuse\","
+        "\"local_ports\":[80],\"private\":[\"10.0.0.0/8\",\"::1/128\"],\"fronting\":\"refuse\","
         "\"upstream\":\"proxy.test:3128\"}";
     autoegress p = {0};
     autobuf out = BUF_INIT;
