@@ -15,8 +15,8 @@ struct peer_ops {
     /* Take one whole JSON-RPC message, without a line end. Leaves `message` empty; its storage may
      * be taken too, so that a large answer is not copied. */
     void (*send)(struct peer *p, struct buf *message);
-    /* The last call in flight has ended. */
-    void (*idle)(struct peer *p);
+    /* A call in flight has ended: there may be room for more, or nothing left to wait for. */
+    void (*ended)(struct peer *p);
 };
 
 struct peer {

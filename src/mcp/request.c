@@ -5,6 +5,8 @@
 #include "mcp/tool.h"
 #include "wire/json.h"
 
+#include <string.h>
+
 struct request *request_new(struct session *s, const struct rpc_id *id, const struct tool *tool,
                             struct json_object *message)
 {
@@ -66,21 +68,48 @@ struct jsonw *request_answer(struct request *rq)
     return &rq->w;
 }
 
+static const char *find(const char *p, const char *end, char c)
+{
+    const char *at = memchr(p, c, (size_t)(end - p));
+    return at != NULL ? at : end;
+}
+
+/* Append the bytes [from, from + n) of `m` as the inside of a JSON string. They are JSON text of
+ * ours, UTF-8 without control characters, so only quotes and backslashes need a backslash; room for
+ * the worst case is taken first, so the bytes that are read do not move. */
+static void quote_own(struct buf *m, size_t from, size_t n)
+{
+    char *start = buf_reserve(m, 2 * n);
+    char *to = start;
+    const char *p = buf_bytes(m) + from;
+    const char *end = p + n;
+    const char *quote = find(p, end, '"');
+    const char *slash = find(p, end, '\\');
+    for (;;) {
+        const char *stop = quote < slash ? quote : slash;
+        memcpy(to, p, (size_t)(stop - p));
+        to += stop - p;
+        if (stop == end)
+            break;
+        *to++ = '\\';
+        *to++ = *stop;
+        p = stop + 1;
+        if (stop == quote)
+            quote = find(p, end, '"');
+        else
+            slash = find(p, end, '\\');
+    }
+    buf_commit(m, (size_t)(to - start));
+}
+
 /* The same JSON once as structure and once as text: some clients show only the one, some only the
- * other. It is escaped out of the buffer into the same buffer: room for the worst case (every
- * character a quote) is taken first, so the bytes that are read do not move. */
+ * other. */
 static void put_text(struct request *rq)
 {
-    static const char head[] = ",\"content\":[{\"type\":\"text\",\"text\":\"";
-    static const char tail[] = "\"}]}";
-    struct buf *m = &rq->out;
-    size_t n = m->len - rq->body;
-    buf_reserve(m, 2 * n + sizeof(head) + sizeof(tail));
-    const char *body = buf_bytes(m) + rq->body;
-    buf_put(m, head, sizeof(head) - 1);
-    jsonw_escape(m, body, n);
-    ensure(body == buf_bytes(m) + rq->body);
-    buf_put(m, tail, sizeof(tail) - 1);
+    size_t n = rq->out.len - rq->body;
+    buf_puts(&rq->out, ",\"content\":[{\"type\":\"text\",\"text\":\"");
+    quote_own(&rq->out, rq->body, n);
+    buf_puts(&rq->out, "\"}]}");
 }
 
 void request_render(struct request *rq)
@@ -153,8 +182,12 @@ static void job_after(uv_work_t *job, int status)
     rq->after(rq);
 }
 
-void request_pool(struct request *rq, request_fn work, request_fn after)
+void request_pool(struct request *rq, size_t coming, request_fn work, request_fn after)
 {
+    if (rq->session != NULL) {
+        rq->coming = coming;
+        rq->session->coming += coming;
+    }
     rq->work = work;
     rq->after = after;
     rq->in_pool = true;

@@ -46,6 +46,7 @@ struct request {
     request_fn work, after;
     uv_work_t job;
     bool in_pool;
+    size_t coming;    /* counted in the session */
     atomic_bool stop; /* cancelled; for the thread that works on it */
     void *state;      /* of the tool, zeroed at first: its arguments and what it needs */
 };
@@ -75,8 +76,9 @@ void request_finish_text(struct request *rq, const struct buf *json);
 void request_fail(struct request *rq, const struct err *e);
 void request_fail_operation(struct request *rq, const struct err *e, const char *operation_id);
 
-/* Run `work` on a thread, then `after` on the loop. */
-void request_pool(struct request *rq, request_fn work, request_fn after);
+/* Run `work` on a thread, then `after` on the loop. `coming` is about how large the answer will be
+ * (bytes). */
+void request_pool(struct request *rq, size_t coming, request_fn work, request_fn after);
 
 /* Run `resume` once it is known what the sandbox can do; at once when it is. */
 void request_when_probed(struct request *rq, request_fn resume);

@@ -77,8 +77,9 @@ void session_link(struct session *s, struct request *rq)
 void session_unlink(struct session *s, struct request *rq)
 {
     list_remove(&rq->node);
-    if (--s->n_calls == 0)
-        s->peer->ops->idle(s->peer);
+    s->n_calls--;
+    s->coming -= rq->coming;
+    s->peer->ops->ended(s->peer);
 }
 
 /* What a request must satisfy before its method is asked. */

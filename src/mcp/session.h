@@ -25,6 +25,8 @@ struct session {
     const char *version; /* the negotiated revision; NULL before initialize. Static. */
     struct list calls;
     unsigned n_calls;
+    size_t coming; /* bytes of answers that are being worked on, about; a transport that takes in no
+                      more while too many come bounds the memory of a client that does not read */
 };
 
 /* Both are borrowed. */

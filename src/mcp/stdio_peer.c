@@ -37,6 +37,7 @@ struct stdio_peer {
     bool discarding; /* inside a line that is too long */
     bool eof;        /* no more input will come */
     bool over;       /* `ended` was called */
+    bool held;       /* no input is taken until there is room for answers */
     bool handling;   /* inside the loop over lines: answers are collected */
     stdio_peer_ended_fn ended;
     void *user;
@@ -152,16 +153,22 @@ static void peer_send(struct peer *p, struct buf *message)
         flush(t);
 }
 
-static void peer_idle(struct peer *p)
+static void peer_ended(struct peer *p)
 {
     struct stdio_peer *t = container_of(p, struct stdio_peer, peer);
-    if (t->eof && !t->handling && !t->over)
+    if ((t->eof || t->held) && !t->handling && !t->over)
         uv_idle_start(&t->turn, on_turn);
 }
 
-static const struct peer_ops stdio_peer_ops = {peer_send, peer_idle};
+static const struct peer_ops stdio_peer_ops = {peer_send, peer_ended};
 
 /* ---- input ---- */
+
+/* Enough is waiting to be read by the client, or will be in a moment. */
+static bool full(const struct stdio_peer *t)
+{
+    return t->output.len >= STDIO_OUT_MAX || t->session.coming >= STDIO_COMING_MAX;
+}
 
 static void too_long(struct stdio_peer *t)
 {
@@ -221,7 +228,7 @@ static void handle_rest(struct stdio_peer *t)
 static void handle_lines(struct stdio_peer *t)
 {
     t->handling = true;
-    while (t->output.len < STDIO_OUT_MAX) {
+    while (!full(t)) {
         ssize_t n = next_line(t);
         if (n < 0 && t->eof)
             handle_rest(t);
@@ -269,16 +276,16 @@ static void arm(struct stdio_peer *t)
 {
     if (t->over)
         return;
-    bool full = t->output.len >= STDIO_OUT_MAX;
-    bool left =
-        !full && memchr(buf_bytes(&t->input) + t->scanned, '\n', t->input.len - t->scanned) != NULL;
-    if (left || (t->in.always_ready && !t->eof && !full))
+    t->held = full(t);
+    bool left = !t->held &&
+                memchr(buf_bytes(&t->input) + t->scanned, '\n', t->input.len - t->scanned) != NULL;
+    if (left || (t->in.always_ready && !t->eof && !t->held))
         uv_idle_start(&t->turn, on_turn);
     else
         uv_idle_stop(&t->turn);
     if (t->in.always_ready || t->eof)
         return;
-    if (full)
+    if (t->held)
         uv_poll_stop(&t->in.poll);
     else if (!uv_is_active((uv_handle_t *)&t->in.poll)) /* starting again costs two calls */
         uv_poll_start(&t->in.poll, UV_READABLE, on_readable);
@@ -304,7 +311,7 @@ static void on_turn(uv_idle_t *idle)
 {
     struct stdio_peer *t = container_of(idle, struct stdio_peer, turn);
     uv_idle_stop(idle);
-    if (t->in.always_ready && !t->eof && t->output.len < STDIO_OUT_MAX)
+    if (t->in.always_ready && !t->eof && !full(t))
         take_input(t);
     handle_lines(t);
     after_turn(t);

@@ -1,9 +1,9 @@
 /* mcp/stdio_peer: the transport over a pair of descriptors, one message a line.
  *
  * Theory. Every turn of the loop reads once, hands every complete line to the session, and writes
- * all answers with one write. When more than STDIO_OUT_MAX bytes of answers wait for the client to
- * read them, no more input is taken until they are gone. A line longer than STDIO_LENGTH_MAX is
- * thrown away up to its newline and answered with an error.
+ * all answers with one write. When STDIO_OUT_MAX bytes of answers wait for the client to read them,
+ * or STDIO_COMING_MAX are being put together, no more input is taken until there is room. A line
+ * longer than STDIO_LENGTH_MAX is thrown away up to its newline and answered with an error.
  *
  * Neither descriptor may block, and O_NONBLOCK belongs to the open file, which we share with
  * whoever gave it to us (a terminal's shell would be left with it). So the file is opened a second
@@ -25,6 +25,8 @@
 #define STDIO_LENGTH_MAX (16u << 20)
 /* Answers that may wait for the client before input waits too. */
 #define STDIO_OUT_MAX (4u << 20)
+/* Answers that may be in the making: eight of the largest reads, more than there are threads. */
+#define STDIO_COMING_MAX (16u << 20)
 /* One read; small enough that a turn stays short, large enough for hundreds of calls. */
 #define STDIO_READ_BYTES 65536u
 /* Time for calls that are being worked on when input ends. */

@@ -14,6 +14,9 @@
 
 /* Reading and hashing so much takes about as long as the hop. */
 #define READ_INLINE_MAX 65536
+/* About the size of an ordinary page of paths. Not of the largest: slow walks must not keep other
+ * calls from being read. */
+#define FIND_ANSWER_BYTES 16384u
 
 /* ---- read ---- */
 
@@ -74,15 +77,16 @@ static void read_after(struct request *rq)
         request_finish(rq);
 }
 
-/* A guess that decides nothing but the thread: files_read checks everything again. */
-static bool seems_small(const struct read_call *x)
+/* About how much will be read: a guess that decides nothing but the thread and the room for the
+ * answer, since files_read checks everything again. 0 for what it will refuse. */
+static uint64_t guess_size(const struct read_call *x)
 {
     char path[PATH_LEN_MAX];
     struct stat st;
-    if (path_normalise(x->path, path, sizeof(path)) < 0)
-        return true; /* refused without touching the disk */
-    return fstatat(x->ws->root_fd, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0 ||
-           st.st_size <= READ_INLINE_MAX;
+    if (path_normalise(x->path, path, sizeof(path)) < 0 ||
+        fstatat(x->ws->root_fd, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+        return 0;
+    return (uint64_t)st.st_size;
 }
 
 static void read_run(struct request *rq)
@@ -95,12 +99,16 @@ static void read_run(struct request *rq)
     }
     if (!request_given(rq, "limit"))
         x->limit = FILES_READ_MAX;
-    if (seems_small(x)) {
+    uint64_t size = guess_size(x);
+    if (size <= READ_INLINE_MAX) {
         read_work(rq);
         read_after(rq);
-    } else {
-        request_pool(rq, read_work, read_after);
+        return;
     }
+    uint64_t window = size < FILES_READ_MAX ? size : FILES_READ_MAX;
+    if (window > x->limit)
+        window = x->limit;
+    request_pool(rq, 2 * window, read_work, read_after); /* structure and text */
 }
 
 static const struct json_field read_in[] = {
@@ -217,7 +225,7 @@ static void find_run(struct request *rq)
     }
     if (!request_given(rq, "limit"))
         x->limit = FILES_FIND_MAX;
-    request_pool(rq, find_work, find_after);
+    request_pool(rq, FIND_ANSWER_BYTES, find_work, find_after);
 }
 
 static const struct json_field find_in[] = {

@@ -13,6 +13,9 @@
 #include <json-c/linkhash.h>
 #include <string.h>
 
+/* What most answers need. */
+#define PATCH_ANSWER_BYTES 4096u
+
 struct patch_call {
     const char *workspace_id;
     struct json_bytes patch;
@@ -128,7 +131,7 @@ static void patch_start(struct request *rq)
                                 x->fingerprint, &known, &x->e);
     if (found == 0) {
         x->op = operation_new();
-        request_pool(rq, patch_work, patch_after);
+        request_pool(rq, PATCH_ANSWER_BYTES, patch_work, patch_after);
         return;
     }
     if (found < 0) {

@@ -11,6 +11,7 @@ The programs come from run.py (or the two variables below, for `python3 -m unitt
 
 import ctypes
 import functools
+import hashlib
 import json
 import os
 import re
@@ -47,6 +48,11 @@ TOOLS = (
     "process_resize",
     "terminate_process",
 )
+
+
+def version(data):
+    """How the server names the content of a file."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def patch_text(*lines):
@@ -333,3 +339,56 @@ class Case(unittest.TestCase):
     def check_nothing_left(self):
         left = os.listdir(self.tmp)
         self.assertEqual(left, [], "left in the server's temporary directory")
+
+
+class FileCase(Case):
+    def setUp(self):
+        super().setUp()
+        self.client = self.start()
+
+    def read(self, path, **arguments):
+        return self.client.call("read", workspace_id="ws", path=path, **arguments)
+
+    def patch(self, *lines, **arguments):
+        return self.client.call(
+            "apply_patch", workspace_id="ws", patch=patch_text(*lines), **arguments
+        )
+
+    def patch_fails(self, code, *lines, **arguments):
+        return self.fails(
+            code, self.client, "apply_patch", workspace_id="ws", patch=patch_text(*lines),
+            **arguments
+        )
+
+    def outside(self, name="secret.txt", content="outside\n"):
+        path = os.path.join(self.dir, name)
+        with open(path, "w") as f:
+            f.write(content)
+        return path
+
+
+class ProcessCase(Case):
+    def setUp(self):
+        super().setUp()
+        self.client = self.start()
+
+    def exec(self, *command, **arguments):
+        return self.client.call(
+            "exec_command", workspace_id="ws", command=list(command), **arguments
+        )
+
+    def sh(self, script, **arguments):
+        return self.shell(self.client, script, **arguments)
+
+    def begin(self, script, **arguments):
+        """Start a script; returns its process id."""
+        return self.exec("/bin/sh", "-c", script, **arguments)["process_id"]
+
+    def call(self, tool, process_id, **arguments):
+        return self.client.call(tool, process_id=process_id, **arguments)
+
+    def assert_exited(self, done, code=0):
+        self.assertEqual(done["state"], "exited", done)
+        self.assertEqual(done.get("termination"), "exited", done)
+        self.assertEqual(done.get("exit_code"), code, done)
+        self.assertNotIn("signal", done)

@@ -127,12 +127,12 @@ static void keep(struct peer *p, struct buf *message)
     f->n_sent++;
 }
 
-static void idle(struct peer *p)
+static void ended(struct peer *p)
 {
-    container_of(p, struct fixture, peer)->n_idle++;
+    container_of(p, struct fixture, peer)->n_ended++;
 }
 
-static const struct peer_ops peer_ops = {keep, idle};
+static const struct peer_ops peer_ops = {keep, ended};
 
 /* ---- life ---- */
 

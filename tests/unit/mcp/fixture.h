@@ -39,7 +39,7 @@ struct fixture {
     struct stdio_peer *transport; /* freed at the end when a test left it */
     struct buf sent;              /* one message a line */
     unsigned n_sent;
-    unsigned n_idle;
+    unsigned n_ended;
 };
 
 /* For cmocka's setup and teardown; *state is the fixture. The session is initialised (2025-11-25)

@@ -228,7 +228,8 @@ static void test_too_many(void **state)
     assert_has(fixture_say(f, PING("\"more\"")), "\"result\":{}", NULL);
     session_hang_up(&f->session);
     assert_int_equal(f->session.n_calls, 0);
-    assert_int_equal(f->n_idle > 0, 1);
+    assert_int_equal(f->n_ended, SESSION_CALLS_MAX);
+    assert_int_equal(f->session.coming, 0);
 }
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)

@@ -198,6 +198,33 @@ static void test_back_pressure(void **state)
     disconnect(&w);
 }
 
+/* Large answers are made only as fast as there is room, and all come. */
+static void test_large_answers(void **state)
+{
+    struct wire w;
+    enum { CALLS = 40, SIZE = 1 << 20 };
+    autofree char *bytes = mem_zalloc(SIZE, 1);
+    connect_pipes(&w, *state);
+    memset(bytes, 'x', SIZE);
+    fixture_file(w.f, "big", bytes, SIZE);
+    put(&w, INITIALIZE, strlen(INITIALIZE));
+    for (int i = 0; i < CALLS; i++) {
+        autofree char *m =
+            mem_printf("{\"jsonrpc\":\"2.0\",\"id\":\"r%d\",\"method\":\"tools/call\","
+                       "\"params\":{\"name\":\"read\",\"arguments\":{"
+                       "\"workspace_id\":\"ws\",\"path\":\"big\"}}}\n",
+                       i);
+        assert_int_equal(write(w.to, m, strlen(m)), strlen(m));
+    }
+    for (int done = 0; done < CALLS;) {
+        uv_run(&w.f->loop, UV_RUN_ONCE);
+        take(&w);
+        for (char *end; (end = memchr(buf_bytes(&w.got), '\n', w.got.len)) != NULL; done++)
+            buf_consume(&w.got, (size_t)(end + 1 - buf_bytes(&w.got)));
+    }
+    disconnect(&w);
+}
+
 static void test_broken_output(void **state)
 {
     struct wire w;
@@ -263,5 +290,5 @@ static void test_null(void **state)
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 UNIT_MAIN(WITH(test_pieces), WITH(test_end_of_input), WITH(test_end_with_calls),
-          WITH(test_too_long), WITH(test_back_pressure), WITH(test_broken_output),
-          WITH(test_socket), WITH(test_files), WITH(test_null))
+          WITH(test_too_long), WITH(test_back_pressure), WITH(test_large_answers),
+          WITH(test_broken_output), WITH(test_socket), WITH(test_files), WITH(test_null))
