@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -94,18 +95,22 @@ static unsigned char class_of(unsigned char c)
 /* Longest output of one input byte: \u00XX. */
 #define ESCAPED_MAX 6u
 
-/* True when each of the eight bytes stands for itself: none below 0x20, no quote, no backslash,
- * none from 0x7f up. The tests are the usual ones for a zero byte and for a carry (Bit Twiddling
- * Hacks, "determine if a word has a byte less than n"), and may only err on the side of false. */
-static bool all_plain(uint64_t word)
+/* How many of the eight bytes at p, from the first on, stand for themselves: not below 0x20, no
+ * quote, no backslash, not from 0x7f up. The tests are the usual ones for a zero byte and for a
+ * borrow (Bit Twiddling Hacks, "determine if a word has a byte less than n"): a borrow may mark
+ * bytes behind the first that is really marked, never before it. */
+static size_t plain_prefix(const unsigned char *p)
 {
     const uint64_t ones = 0x0101010101010101ULL;
-    const uint64_t high = 0x8080808080808080ULL;
+    uint64_t word = 0;
+    memcpy(&word, p, sizeof(word));
+    word = le64toh(word);
     uint64_t quote = word ^ (ones * '"');
     uint64_t slash = word ^ (ones * '\\');
-    uint64_t below = word - ones * 0x20;
-    uint64_t above = word + ones;
-    return ((word | below | above | (quote - ones) | (slash - ones)) & high) == 0;
+    uint64_t marks =
+        (word | (word - ones * 0x20) | (word + ones) | (quote - ones) | (slash - ones)) &
+        0x8080808080808080ULL;
+    return marks == 0 ? 8 : (size_t)__builtin_ctzll(marks) / 8;
 }
 
 static char *put_escape(char *to, unsigned char c, unsigned char class)
@@ -154,17 +159,18 @@ void jsonw_escape(struct buf *out, const void *bytes, size_t n)
         char *to = start;
         const unsigned char *end = p + take;
         while (p < end) {
-            uint64_t word = 0;
-            if (end - p >= 8 && (memcpy(&word, p, 8), all_plain(word))) {
+            size_t plain = end - p >= 8 ? plain_prefix(p) : 0;
+            if (plain > 0) { /* eight are copied, those that count are kept */
                 memcpy(to, p, 8);
-                to += 8;
-                p += 8;
-                n -= 8;
-                continue;
+                to += plain;
+                p += plain;
+                n -= plain;
             }
-            size_t used = put_char(&to, p, n);
-            p += used;
-            n -= used;
+            if (plain < 8 && p < end) {
+                size_t used = put_char(&to, p, n);
+                p += used;
+                n -= used;
+            }
         }
         buf_commit(out, (size_t)(to - start));
     }

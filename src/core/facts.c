@@ -3,6 +3,7 @@
 #include "core/facts.h"
 
 #include "base/mem.h"
+#include "core/exec_limits.h"
 #include "core/files.h"
 #include "core/patch.h"
 #include "core/policy.h"
@@ -293,8 +294,9 @@ static void write_limits(const struct facts *f, struct jsonw *w)
         {"read_max_bytes", FILES_READ_MAX},        {"find_max_paths", FILES_FIND_MAX},
         {"find_max_depth", FILES_WALK_DEPTH_MAX},  {"find_max_entries", FILES_WALK_ENTRIES_MAX},
         {"patch_max_bytes", PATCH_TEXT_MAX},       {"patch_max_files", PATCH_FILES_MAX},
-        {"patch_max_file_bytes", PATCH_FILE_MAX},  {"argv_max_items", HELPER_ARGV_MAX},
-        {"env_max_items", HELPER_ENV_MAX},         {"timeout_default_ms", f->timeout_ms},
+        {"patch_max_file_bytes", PATCH_FILE_MAX},  {"argv_max_items", EXEC_ARGV_MAX},
+        {"env_max_items", EXEC_ENV_MAX},           {"argument_max_bytes", EXEC_STRING_MAX},
+        {"command_max_bytes", EXEC_TOTAL_MAX},     {"timeout_default_ms", f->timeout_ms},
         {"timeout_max_ms", f->timeout_max_ms},     {"processes_max", f->max_processes},
         {"output_retained_bytes", f->output_ring},
     };

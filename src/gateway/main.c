@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 /* Blocks from this size on are given back to the system as soon as they are freed. */
-#define MMAP_BYTES (256 * 1024)
+#define MMAP_BYTES (8 * 1024 * 1024)
 /* Arenas of the allocator: the loop and the pool. More only hold memory. */
 #define ARENAS 2
 
@@ -217,6 +217,7 @@ int main(int argc, char **argv)
     fill_standard_fds();
     signal(SIGPIPE, SIG_IGN);
     mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
+    mallopt(M_TRIM_THRESHOLD, 4 * 1024 * 1024);
     mallopt(M_ARENA_MAX, ARENAS);
     log_setup("codespace-mcp", LOG_WARN);
     ensure(uv_loop_init(&g.loop) == 0);

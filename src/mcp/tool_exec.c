@@ -5,8 +5,8 @@
  * A call cancelled between its start and its answer takes the process with it, because nobody was
  * told its id yet.
  */
-#include "mcp/tool_exec.h"
 #include "base/utf8.h"
+#include "core/exec_limits.h"
 #include "core/files.h"
 #include "core/policy.h"
 #include "mcp/status.h"

@@ -3,7 +3,7 @@
 #include "mcp/session.h"
 #include "mcp/stdio_peer.h"
 #include "mcp/tool.h"
-#include "mcp/tool_exec.h"
+#include "core/exec_limits.h"
 
 struct info {
     const char *workspace_id;

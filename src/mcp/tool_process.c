@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "mcp/status.h"
 #include "mcp/tool.h"
-#include "mcp/tool_exec.h"
+#include "core/exec_limits.h"
 
 #include <string.h>
 

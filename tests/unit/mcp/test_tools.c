@@ -3,7 +3,7 @@
 
 #include "core/files.h"
 #include "mcp/tool.h"
-#include "mcp/tool_exec.h"
+#include "core/exec_limits.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

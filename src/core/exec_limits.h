@@ -1,8 +1,8 @@
-/* mcp/tool_exec: limits of exec_command's arguments. What is over one is refused before anything
- * starts; workspace_info shows them.
+/* core/exec_limits: limits of what one command may be given. What is over one is refused before
+ * anything starts; workspace_info shows them.
  */
-#ifndef CODESPACE_MCP_TOOL_EXEC_H
-#define CODESPACE_MCP_TOOL_EXEC_H
+#ifndef CODESPACE_CORE_EXEC_LIMITS_H
+#define CODESPACE_CORE_EXEC_LIMITS_H
 
 /* The kernel takes no single argument or variable of 128 KiB or more (MAX_ARG_STRLEN). */
 #define EXEC_STRING_MAX 131071u
