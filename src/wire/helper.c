@@ -18,11 +18,26 @@
 
 static const char *const network_names[] = {"restricted", "enabled", NULL};
 static const char *const read_names[] = {"minimal", "all", NULL};
+static const char *const git_names[] = {"read-only", "commit", NULL};
+static const char *const tmp_names[] = {"private", "shared", NULL};
+static const char *const proc_names[] = {"fresh", "inherited", NULL};
+
+#define AT(member) offsetof(struct helper_limits, member)
+static const struct json_field limit_fields[] = {
+    {"memory", JSON_U64, 0, AT(memory), 1},
+    {"pids", JSON_U64, 0, AT(pids), 1},
+    {"cpu_percent", JSON_U64, 0, AT(cpu_percent), 1},
+    {"cpu_seconds", JSON_U64, 0, AT(cpu_seconds), 1},
+    {"file_size", JSON_U64, 0, AT(file_size), 1},
+    {"open_files", JSON_U64, 0, AT(open_files), 1},
+};
+#undef AT
 
 void helper_request_fini(struct helper_request *r)
 {
     view_fini(&r->view);
     free(r->cwd);
+    free(r->cgroup_parent);
     strv_fini(&r->argv);
     strv_fini(&r->env);
     *r = (struct helper_request){0};
@@ -52,6 +67,19 @@ static void write_mounts(struct jsonw *w, const struct view *v)
     jsonw_array_end(w);
 }
 
+static void write_limits(struct jsonw *w, const struct helper_limits *l)
+{
+    jsonw_key(w, "limits");
+    jsonw_object(w);
+    for (size_t i = 0; i < ARRAY_LEN(limit_fields); i++) {
+        const char *at = (const char *)l + limit_fields[i].offset;
+        uint64_t value = *(const uint64_t *)(const void *)at;
+        if (value > 0)
+            jsonw_kuint(w, limit_fields[i].name, value);
+    }
+    jsonw_object_end(w);
+}
+
 void helper_request_write(const struct helper_request *r, struct buf *out)
 {
     struct jsonw w;
@@ -64,11 +92,22 @@ void helper_request_write(const struct helper_request *r, struct buf *out)
     jsonw_kstr(&w, "network", network_names[r->network]);
     write_strv(&w, "argv", &r->argv);
     jsonw_kbool(&w, "tty", r->tty);
+    if (r->zygote)
+        jsonw_kbool(&w, "zygote", true);
     write_strv(&w, "env", &r->env);
     jsonw_kstr(&w, "read", read_names[r->view.read]);
     write_mounts(&w, &r->view);
     write_strv(&w, "hidden", &r->view.hidden);
     write_strv(&w, "protect", &r->view.protect);
+    write_strv(&w, "deny", &r->view.deny);
+    jsonw_kstr(&w, "git", git_names[r->view.git]);
+    jsonw_kstr(&w, "tmp", tmp_names[r->view.shared_tmp]);
+    jsonw_kstr(&w, "proc", proc_names[r->view.inherited_proc]);
+    write_strv(&w, "devices", &r->view.devices);
+    jsonw_kbool(&w, "debug", r->debug);
+    write_limits(&w, &r->limits);
+    if (r->cgroup_parent != NULL)
+        jsonw_kstr(&w, "cgroup_parent", r->cgroup_parent);
     jsonw_object_end(&w);
 }
 
@@ -82,11 +121,20 @@ struct reading {
     int network;
     struct json_object *argv;
     bool tty;
+    bool zygote;
     struct json_object *env;
     int read;
     struct json_object *mounts;
     struct json_object *hidden;
     struct json_object *protect;
+    struct json_object *deny;
+    int git;
+    int tmp;
+    int proc;
+    struct json_object *devices;
+    bool debug;
+    struct json_object *limits;
+    const char *cgroup_parent;
 };
 
 #define AT(member) offsetof(struct reading, member)
@@ -98,11 +146,20 @@ static const struct json_field request_fields[] = {
     {"network", JSON_ENUM, JSON_REQUIRED, AT(network), .names = network_names},
     {"argv", JSON_STRV, JSON_REQUIRED, AT(argv), 1, HELPER_ARGV_MAX},
     {"tty", JSON_BOOL, 0, AT(tty)},
+    {"zygote", JSON_BOOL, 0, AT(zygote)},
     {"env", JSON_STRV, 0, AT(env), 0, HELPER_ENV_MAX},
     {"read", JSON_ENUM, 0, AT(read), .names = read_names},
     {"mounts", JSON_ARRAY, 0, AT(mounts), 0, VIEW_MOUNTS_MAX},
     {"hidden", JSON_STRV, 0, AT(hidden), 0, VIEW_PATHS_MAX},
-    {"protect", JSON_STRV, 0, AT(protect), 0, HELPER_REMOVED_MAX},
+    {"protect", JSON_STRV, 0, AT(protect), 0, VIEW_PROTECT_MAX},
+    {"deny", JSON_STRV, 0, AT(deny), 0, VIEW_DENY_MAX},
+    {"git", JSON_ENUM, 0, AT(git), .names = git_names},
+    {"tmp", JSON_ENUM, 0, AT(tmp), .names = tmp_names},
+    {"proc", JSON_ENUM, 0, AT(proc), .names = proc_names},
+    {"devices", JSON_STRV, 0, AT(devices), 0, VIEW_DEVICES_MAX},
+    {"debug", JSON_BOOL, 0, AT(debug)},
+    {"limits", JSON_OBJECT, 0, AT(limits)},
+    {"cgroup_parent", JSON_STR, 0, AT(cgroup_parent), 1, PATH_MAX - 1},
 };
 #undef AT
 
@@ -131,14 +188,26 @@ static int check_path(const char *where, const char *path, struct err *e)
                    where, path);
 }
 
-static int check_name(const char *name, struct err *e)
+/* Relative to the workspace, spelled in the one normal way. */
+static int check_relative(const char *where, const char *path, struct err *e)
 {
-    size_t n = strlen(name);
-    if (n > 0 && n < sizeof(((struct helper_verdict *)0)->removed[0]) && !strchr(name, '/') &&
-        strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+    autofree char *absolute = mem_printf("/%s", path);
+    if (path[0] != '\0' && path_is_normal(absolute))
         return 0;
     return err_set(e, ERR_INVALID_COMMAND,
-                   "protect: \"%.80s\" is not a plain name of 1 to 63 bytes without a slash", name);
+                   "%s: \"%.128s\" is not a path relative to the workspace without empty, . and .. "
+                   "components",
+                   where, path);
+}
+
+static int check_paths(const char *where, const struct strv *paths,
+                       int (*check)(const char *, const char *, struct err *), struct err *e)
+{
+    for (size_t i = 0; i < paths->len; i++) {
+        if (check(where, paths->items[i], e) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static void take_strv(struct json_object *array, struct strv *out)
@@ -146,6 +215,12 @@ static void take_strv(struct json_object *array, struct strv *out)
     size_t n = array == NULL ? 0 : json_object_array_length(array);
     for (size_t i = 0; i < n; i++)
         strv_add(out, json_str(json_object_array_get_idx(array, i)));
+}
+
+int helper_limits_read(struct json_object *obj, const char *where, struct helper_limits *ret,
+                       enum err_code code, struct err *e)
+{
+    return json_read(obj, where, limit_fields, ARRAY_LEN(limit_fields), ret, code, e);
 }
 
 struct mount_reading {
@@ -192,14 +267,11 @@ static int check_request(const struct helper_request *r, struct err *e)
     if (check_path("workspace_root", r->view.workspace, e) < 0 ||
         check_path("command_cwd", r->cwd, e) < 0)
         return -1;
-    for (size_t i = 0; i < r->view.hidden.len; i++) {
-        if (check_path("hidden", r->view.hidden.items[i], e) < 0)
-            return -1;
-    }
-    for (size_t i = 0; i < r->view.protect.len; i++) {
-        if (check_name(r->view.protect.items[i], e) < 0)
-            return -1;
-    }
+    if (check_paths("hidden", &r->view.hidden, check_path, e) < 0 ||
+        check_paths("devices", &r->view.devices, check_path, e) < 0 ||
+        check_paths("protect", &r->view.protect, check_relative, e) < 0 ||
+        (r->cgroup_parent != NULL && check_path("cgroup_parent", r->cgroup_parent, e) < 0))
+        return -1;
     for (size_t i = 0; i < r->env.len; i++) {
         const char *equals = strchr(r->env.items[i], '=');
         if (equals == NULL || equals == r->env.items[i])
@@ -217,13 +289,23 @@ static int fill_request(const struct reading *in, struct helper_request *r, stru
     r->cwd = mem_strdup(in->cwd);
     r->network = (enum helper_network)in->network;
     r->tty = in->tty;
+    r->zygote = in->zygote;
     take_strv(in->argv, &r->argv);
     take_strv(in->env, &r->env);
     take_strv(in->hidden, &r->view.hidden);
     take_strv(in->protect, &r->view.protect);
+    take_strv(in->deny, &r->view.deny);
+    take_strv(in->devices, &r->view.devices);
+    r->view.git = (enum view_git)in->git;
+    r->view.shared_tmp = in->tmp == 1;
+    r->view.inherited_proc = in->proc == 1;
+    r->debug = in->debug;
+    r->cgroup_parent = mem_strdup(in->cgroup_parent);
     for (size_t i = 0; in->protect == NULL && view_protected[i] != NULL; i++)
         strv_add(&r->view.protect, view_protected[i]);
-    if (take_mounts(in->mounts, &r->view, e) < 0)
+    if (take_mounts(in->mounts, &r->view, e) < 0 ||
+        (in->limits != NULL &&
+         helper_limits_read(in->limits, "limits", &r->limits, ERR_INVALID_COMMAND, e) < 0))
         return -1;
     return check_request(r, e);
 }
@@ -294,159 +376,4 @@ int helper_answer_read(const char *text, size_t n, char **ret_plan, struct err *
                        "the sandbox helper's answer was not understood (is it another version?)");
     *ret_plan = mem_strdup(plan);
     return 0;
-}
-
-/* ---- control lines ---- */
-
-static const char *const event_names[] = {
-    [HELPER_STARTED] = "started", [HELPER_EXEC_FAILED] = "exec_failed", [HELPER_FAILED] = "failed",
-    [HELPER_EXIT] = "exit",       [HELPER_SIGNAL] = "signal",
-};
-
-/* The member that carries `value`. */
-static const char *const value_names[] = {
-    [HELPER_STARTED] = NULL, [HELPER_EXEC_FAILED] = "errno", [HELPER_FAILED] = "code",
-    [HELPER_EXIT] = "code",  [HELPER_SIGNAL] = "signal",
-};
-
-static bool is_end(enum helper_event event)
-{
-    return event == HELPER_EXIT || event == HELPER_SIGNAL;
-}
-
-/* A small non-negative number, or `none`. */
-static uint64_t get_number(struct json_object *obj, const char *name, uint64_t max, uint64_t none)
-{
-    struct json_object *v = json_get(obj, name);
-    if (!json_object_is_type(v, json_type_int) || json_object_get_int64(v) < 0)
-        return none;
-    uint64_t number = json_object_get_uint64(v);
-    return number <= max ? number : none;
-}
-
-static void read_removed(struct json_object *obj, struct helper_verdict *v)
-{
-    struct json_object *array = json_get(obj, "removed");
-    if (!json_object_is_type(array, json_type_array))
-        return;
-    size_t n = json_object_array_length(array);
-    for (size_t i = 0, to = 0; i < n && to < HELPER_REMOVED_MAX; i++) {
-        const char *name = json_str(json_object_array_get_idx(array, i));
-        if (name != NULL && name[0] != '\0')
-            snprintf(v->removed[to++], sizeof(v->removed[0]), "%s", name);
-    }
-}
-
-/* Whether `obj` is an event in full. */
-static bool read_event(struct json_object *obj, struct helper_verdict *v)
-{
-    const char *event = json_str(json_get(obj, "event"));
-    size_t i = 0;
-    while (i < ARRAY_LEN(event_names) && !str_eq(event, event_names[i]))
-        i++;
-    if (i == ARRAY_LEN(event_names))
-        return false;
-    v->event = (enum helper_event)i;
-    if (value_names[i] != NULL) {
-        uint64_t value = get_number(obj, value_names[i], 4095, UINT64_MAX);
-        if (value == UINT64_MAX)
-            return false;
-        v->value = (int)value;
-    }
-    const char *message = json_str(json_get(obj, "message"));
-    snprintf(v->message, sizeof(v->message), "%s", message == NULL ? "" : message);
-    v->background = (uint32_t)get_number(obj, "background", UINT32_MAX, 0);
-    v->cpu_us = get_number(obj, "cpu_us", INT64_MAX, 0);
-    v->max_rss_kib = get_number(obj, "max_rss_kib", INT64_MAX, 0);
-    read_removed(obj, v);
-    return true;
-}
-
-static void read_text(const char *line, size_t n, struct helper_verdict *v)
-{
-    *v = (struct helper_verdict){.event = HELPER_TEXT};
-    if (n >= sizeof(v->message))
-        n = sizeof(v->message) - 1;
-    memcpy(v->message, line, n);
-    for (size_t i = 0; i < n; i++) {
-        if (v->message[i] == '\0')
-            v->message[i] = ' ';
-    }
-}
-
-void helper_verdict_read(const char *line, size_t n, struct helper_verdict *ret)
-{
-    struct helper_verdict v = {0};
-    autojson *obj = NULL;
-    bool ok = n > 0 && n <= HELPER_LINE_MAX && line[0] == '{' &&
-              json_parse(line, n, &obj, NULL) == 0 && read_event(obj, &v);
-    if (!ok)
-        read_text(line, n, &v);
-    *ret = v;
-}
-
-static void write_end(struct jsonw *w, const struct helper_verdict *v)
-{
-    jsonw_kuint(w, "background", v->background);
-    jsonw_kuint(w, "cpu_us", v->cpu_us);
-    jsonw_kuint(w, "max_rss_kib", v->max_rss_kib);
-    jsonw_key(w, "removed");
-    jsonw_array(w);
-    for (size_t i = 0; i < HELPER_REMOVED_MAX && v->removed[i][0] != '\0'; i++)
-        jsonw_str(w, v->removed[i]);
-    jsonw_array_end(w);
-}
-
-void helper_verdict_write(const struct helper_verdict *v, struct buf *out)
-{
-    struct jsonw w;
-    if (v->event == HELPER_TEXT) {
-        buf_puts(out, v->message);
-        buf_putc(out, '\n');
-        return;
-    }
-    jsonw_init(&w, out);
-    jsonw_object(&w);
-    jsonw_kstr(&w, "event", event_names[v->event]);
-    if (value_names[v->event] != NULL)
-        jsonw_kint(&w, value_names[v->event], v->value);
-    if (v->message[0] != '\0')
-        jsonw_kstr(&w, "message", v->message);
-    if (is_end(v->event))
-        write_end(&w, v);
-    jsonw_object_end(&w);
-    buf_putc(out, '\n');
-}
-
-struct signal_reading {
-    const char *op;
-    uint64_t signal;
-};
-
-static const struct json_field signal_fields[] = {
-    {"op", JSON_STR, JSON_REQUIRED, offsetof(struct signal_reading, op)},
-    {"signal", JSON_U64, JSON_REQUIRED, offsetof(struct signal_reading, signal), 1, 64},
-};
-
-int helper_signal_read(const char *line, size_t n)
-{
-    struct signal_reading in = {0};
-    autojson *obj = NULL;
-    if (n > HELPER_LINE_MAX || json_parse(line, n, &obj, NULL) < 0 ||
-        json_read(obj, "", signal_fields, ARRAY_LEN(signal_fields), &in, ERR_INVALID_ARGUMENT,
-                  NULL) < 0 ||
-        !str_eq(in.op, "signal"))
-        return -EINVAL;
-    return (int)in.signal;
-}
-
-void helper_signal_write(int signal, struct buf *out)
-{
-    struct jsonw w;
-    jsonw_init(&w, out);
-    jsonw_object(&w);
-    jsonw_kstr(&w, "op", "signal");
-    jsonw_kint(&w, "signal", signal);
-    jsonw_object_end(&w);
-    buf_putc(out, '\n');
 }

@@ -17,7 +17,13 @@
  *   {"protocol":1,"workspace_root":"/w","command_cwd":"/w/sub","writable_workspace":true,
  *    "network":"restricted","argv":["make"],
  *    "tty":false,"env":["K=V"],"read":"minimal"|"all","mounts":[{"path":"/x","writable":false}],
- *    "hidden":["/home/u/.ssh"],"protect":[".git",".agents",".codex"]}
+ *    "hidden":["/home/u/.ssh"],"protect":[".git",".agents",".codex","ci/deploy.sh"],
+ *    "deny":["*.pem","keys/"],"git":"read-only"|"commit","tmp":"private"|"shared",
+ *    "proc":"fresh"|"inherited","devices":["/dev/dri/renderD128"],"debug":false,
+ *    "limits":{"memory":N,"pids":N,"cpu_percent":N,"cpu_seconds":N,"file_size":N,"open_files":N},
+ *    "cgroup_parent":"/sys/fs/cgroup/..."}
+ *   "zygote":true asks for a sandbox that stays and takes commands (wire/warm); its argv stands for
+ *   nothing. It is refused where only a fresh view is a whole one.
  * Answer:  {"type":"prepared","plan_path":"/..."}  exit 0
  *     or:  {"type":"error","message":"..."}         exit 1
  *
@@ -31,7 +37,7 @@
  *   {"event":"signal","signal":N, ...}                   the command died of signal N
  *     the last two with "background":N (processes that were left and killed),
  *     "cpu_us":N, "max_rss_kib":N, "removed":[".git"] (protected names the command created,
- *     taken away again)
+ *     taken away again), "created_repositories":["sub/.git"] (new ones that the command left)
  * Control lines to the sandbox:
  *   {"op":"signal","signal":15}                          to the command's process group
  * A socket that closes without exit, signal, exec_failed or failed means: the wrapper died.
@@ -59,11 +65,30 @@
 
 enum helper_network { HELPER_NETWORK_RESTRICTED, HELPER_NETWORK_ENABLED };
 
+/* 0 = no limit. The first three need a cgroup. */
+struct helper_limits {
+    uint64_t memory;      /* bytes of all processes together */
+    uint64_t pids;        /* processes and threads at once */
+    uint64_t cpu_percent; /* of one processor: 150 is one and a half */
+    uint64_t cpu_seconds; /* of one process (RLIMIT_CPU) */
+    uint64_t file_size;   /* bytes of one file (RLIMIT_FSIZE) */
+    uint64_t open_files;  /* in one process (RLIMIT_NOFILE) */
+};
+
+/* Read {"memory":N,...} into *ret; errors carry `code`. */
+struct json_object;
+int helper_limits_read(struct json_object *obj, const char *where, struct helper_limits *ret,
+                       enum err_code code, struct err *e);
+
 struct helper_request {
     struct view view;
     char *cwd; /* absolute, inside the view */
     enum helper_network network;
     bool tty;
+    bool zygote; /* no command: take commands later (wire/warm); argv stands for nothing */
+    bool debug;  /* ptrace and its like work inside */
+    struct helper_limits limits;
+    char *cgroup_parent; /* directory in which a group is made; NULL = none */
     struct strv argv;
     struct strv env; /* K=V, on top of the defaults; later wins */
 };
@@ -92,7 +117,9 @@ enum helper_event {
     HELPER_TEXT, /* not an event: a line of bubblewrap's, in `message` */
 };
 
+/* Two lists of this size fit into a line however their names have to be written. */
 #define HELPER_REMOVED_MAX 16
+#define HELPER_NAME_MAX 128
 
 struct helper_verdict {
     enum helper_event event;
@@ -101,7 +128,9 @@ struct helper_verdict {
     uint64_t cpu_us;
     uint64_t max_rss_kib;
     char message[512];
-    char removed[HELPER_REMOVED_MAX][64]; /* names, "" after the last */
+    /* Paths relative to the workspace, cut at HELPER_NAME_MAX; "" after the last. */
+    char removed[HELPER_REMOVED_MAX][HELPER_NAME_MAX];
+    char created[HELPER_REMOVED_MAX][HELPER_NAME_MAX]; /* repositories */
 };
 
 /* One control line without its newline. Never fails: what is not an event is HELPER_TEXT. */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum section_kind { SECTION_TEXT, SECTION_LIST, SECTION_BYTES };
+enum section_kind { SECTION_TEXT, SECTION_LIST, SECTION_NUMBERS, SECTION_BYTES };
 
 static const struct section {
     const char *name;
@@ -20,6 +20,10 @@ static const struct section {
     {"env", SECTION_LIST, offsetof(struct plan, env), PLAN_MAX},
     {"sources", SECTION_LIST, offsetof(struct plan, sources), PLAN_MAX},
     {"guards", SECTION_LIST, offsetof(struct plan, guards), 1u << 20},
+    {"masks", SECTION_LIST, offsetof(struct plan, masks), PLAN_MAX},
+    {"repositories", SECTION_LIST, offsetof(struct plan, repositories), PLAN_MAX},
+    {"groups", SECTION_LIST, offsetof(struct plan, groups), 1u << 16},
+    {"limits", SECTION_NUMBERS, offsetof(struct plan, limits), PLAN_LIMIT_MAX * 8},
     {"filter", SECTION_BYTES, offsetof(struct plan, filter), PLAN_FILTER_MAX * 8},
     {"args", SECTION_BYTES, offsetof(struct plan, args), PLAN_MAX},
 };
@@ -31,7 +35,9 @@ static const struct section {
 #define HEAD_BYTES (HEAD_WORDS * 4)
 #define FLAG_TTY 1u
 #define FLAG_REPORT 2u
-#define FLAGS_ALL (FLAG_TTY | FLAG_REPORT)
+#define FLAG_SEARCH 4u
+#define FLAG_ZYGOTE 8u
+#define FLAGS_ALL (FLAG_TTY | FLAG_REPORT | FLAG_SEARCH | FLAG_ZYGOTE)
 
 void plan_fini(struct plan *p)
 {
@@ -42,6 +48,9 @@ void plan_fini(struct plan *p)
     strv_fini(&p->env);
     strv_fini(&p->sources);
     strv_fini(&p->guards);
+    strv_fini(&p->masks);
+    strv_fini(&p->repositories);
+    strv_fini(&p->groups);
     buf_fini(&p->filter);
     buf_fini(&p->args);
     *p = (struct plan){0};
@@ -65,6 +74,12 @@ static void put_section(const struct plan *p, const struct section *s, struct bu
         const struct strv *list = (const void *)at;
         for (size_t i = 0; i < list->len; i++)
             buf_put(out, list->items[i], strlen(list->items[i]) + 1);
+    } else if (s->kind == SECTION_NUMBERS) {
+        const uint64_t *numbers = (const void *)at;
+        for (uint32_t i = 0; i < s->max / 8; i++) {
+            put_u32(out, (uint32_t)numbers[i]);
+            put_u32(out, (uint32_t)(numbers[i] >> 32));
+        }
     } else {
         const struct buf *bytes = (const void *)at;
         buf_put(out, buf_bytes(bytes), bytes->len);
@@ -76,7 +91,8 @@ void plan_write(const struct plan *p, struct buf *out)
     autobuf body = BUF_INIT;
     put_u32(out, MAGIC);
     put_u32(out, PLAN_VERSION);
-    put_u32(out, (p->tty ? FLAG_TTY : 0) | (p->report ? FLAG_REPORT : 0));
+    put_u32(out, (p->tty ? FLAG_TTY : 0) | (p->report ? FLAG_REPORT : 0) |
+                     (p->search ? FLAG_SEARCH : 0) | (p->zygote ? FLAG_ZYGOTE : 0));
     for (size_t i = 0; i < SECTIONS; i++) {
         size_t before = body.len;
         put_section(p, &sections[i], &body);
@@ -98,6 +114,16 @@ static int malformed(struct err *e, const char *where, const char *what)
     return err_set(e, ERR_PARSE_ERROR, "plan: %s: %s", where, what);
 }
 
+static int read_numbers(const struct section *s, const char *bytes, size_t n, uint64_t *numbers,
+                        struct err *e)
+{
+    if (n != s->max)
+        return malformed(e, s->name, "has another number of numbers");
+    for (size_t i = 0; i < n / 8; i++)
+        numbers[i] = get_u32(bytes + 8 * i) | (uint64_t)get_u32(bytes + 8 * i + 4) << 32;
+    return 0;
+}
+
 static int read_section(const struct section *s, const char *bytes, size_t n, struct plan *p,
                         struct err *e)
 {
@@ -106,6 +132,8 @@ static int read_section(const struct section *s, const char *bytes, size_t n, st
         buf_put((struct buf *)(void *)at, bytes, n);
         return 0;
     }
+    if (s->kind == SECTION_NUMBERS)
+        return read_numbers(s, bytes, n, (uint64_t *)(void *)at, e);
     if (n > 0 && bytes[n - 1] != '\0')
         return malformed(e, s->name, "the last text has no end");
     if (s->kind == SECTION_TEXT) {
@@ -126,6 +154,33 @@ static int check_args(const struct buf *args, struct err *e)
     return 0;
 }
 
+static int check_guards(const struct strv *guards, struct err *e)
+{
+    if (guards->len % 2 != 0)
+        return malformed(e, "guards", "a path lacks its other half");
+    if (guards->len / 2 > PLAN_GUARDS_MAX)
+        return malformed(e, "guards", "more than PLAN_GUARDS_MAX");
+    for (size_t i = 0; i < guards->len; i += 2) {
+        const char *path = guards->items[i];
+        if (path[0] != '/' || path[1] == '\0')
+            return malformed(e, "guards", "a path is not absolute");
+    }
+    return 0;
+}
+
+static int check_masks(const struct strv *masks, struct err *e)
+{
+    static const char kinds[] = {PLAN_MASK_FILE, PLAN_MASK_DIR, PLAN_MASK_FIXED, PLAN_MASK_READ};
+    if (masks->len > PLAN_MASKS_MAX)
+        return malformed(e, "masks", "more than PLAN_MASKS_MAX");
+    for (size_t i = 0; i < masks->len; i++) {
+        const char *mask = masks->items[i];
+        if (memchr(kinds, mask[0], sizeof(kinds)) == NULL || mask[1] != '/')
+            return malformed(e, "masks", "one is not a kind and an absolute path");
+    }
+    return 0;
+}
+
 /* What the sections must be together. */
 static int check_plan(const struct plan *p, struct err *e)
 {
@@ -139,13 +194,10 @@ static int check_plan(const struct plan *p, struct err *e)
         if (p->sources.items[i][0] != '\0' && p->sources.items[i][0] != '/')
             return malformed(e, "sources", "a path is not absolute");
     }
-    if (p->guards.len % 2 != 0)
-        return malformed(e, "guards", "a name lacks its other half");
-    for (size_t i = 0; i < p->guards.len; i += 2) {
-        const char *name = p->guards.items[i];
-        if (name[0] == '\0' || strchr(name, '/') || str_eq(name, ".") || str_eq(name, ".."))
-            return malformed(e, "guards", "a name is not a plain name");
-    }
+    if (p->groups.len % 3 != 0)
+        return malformed(e, "groups", "not three texts for each");
+    if (check_guards(&p->guards, e) < 0 || check_masks(&p->masks, e) < 0)
+        return -1;
     if (p->filter.len == 0 || p->filter.len % 8 != 0)
         return malformed(e, "filter", "is not a whole number of instructions");
     return check_args(&p->args, e);
@@ -164,6 +216,8 @@ static int read_head(const char *bytes, size_t n, struct plan *p, struct err *e)
         return malformed(e, "head", "unknown flags");
     p->tty = flags & FLAG_TTY;
     p->report = flags & FLAG_REPORT;
+    p->search = flags & FLAG_SEARCH;
+    p->zygote = flags & FLAG_ZYGOTE;
     return 0;
 }
 

@@ -20,13 +20,34 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PLAN_VERSION 1u
+#define PLAN_VERSION 2u
 /* A request of HELPER_REQUEST_MAX, the view's arguments and a filter fit. */
 #define PLAN_MAX (8u << 20)
 /* Instructions of a filter: the kernel's BPF_MAXINSNS. */
 #define PLAN_FILTER_MAX 4096u
 /* Descriptors that the view needs (paths opened at run, empty files). */
 #define PLAN_SOURCES_MAX 2048u
+
+/* Places that process 1 lays over the view itself; about 20 us each. */
+#define PLAN_MASKS_MAX 32768u
+/* Paths that are watched because nothing can be mounted there. */
+#define PLAN_GUARDS_MAX 4096u
+
+/* The first byte of a mask; its absolute path follows. */
+enum plan_mask {
+    PLAN_MASK_FILE = 'f',  /* an empty read-only file in its place */
+    PLAN_MASK_DIR = 'd',   /* an empty read-only directory in its place */
+    PLAN_MASK_FIXED = 'w', /* a mount of its own, so that it cannot be renamed */
+    PLAN_MASK_READ = 'r',  /* the same, read-only */
+};
+
+/* Limits of a command's resources, in this order in plan.limits; 0 = none. */
+enum plan_limit {
+    PLAN_LIMIT_CPU_SECONDS, /* of one process (RLIMIT_CPU) */
+    PLAN_LIMIT_FILE_SIZE,   /* bytes of one file (RLIMIT_FSIZE) */
+    PLAN_LIMIT_FILES,       /* open at once in one process (RLIMIT_NOFILE) */
+    PLAN_LIMIT_MAX
+};
 
 /* Descriptor numbers on the way through bubblewrap; the arguments are written for these.
  * bubblewrap itself has /dev/null as 0 and 1 and the control socket as 2: it stays until the
@@ -44,17 +65,23 @@ enum plan_fd {
 
 struct plan {
     bool tty;    /* descriptor 0 becomes the command's controlling terminal */
+    bool zygote; /* instead of a command: take commands over the control socket (wire/warm) */
     bool report; /* instead of a command: report what is seen inside (probe) */
+    bool search; /* tell which repositories the command made */
     char *bwrap; /* absolute path of bubblewrap */
     char *workspace;
     char *cwd;
     struct strv argv;
     struct strv env;
     struct strv sources; /* "" = an empty file; else a path to open without symbolic links */
-    struct strv guards;  /* pairs: a protected name that is not mounted, what it links to or "" */
-    struct buf filter;   /* struct sock_filter[] */
-    struct buf args;     /* of bubblewrap, each with its NUL */
-    size_t args_at;      /* filled by plan_read: offset of the arguments in the file */
+    struct strv guards;  /* pairs: a protected path that is not mounted, what it links to or "" */
+    struct strv masks;   /* in the order of laying them: enum plan_mask, then the path */
+    struct strv repositories; /* paths of every ".git" that was there; others are new */
+    struct strv groups; /* control groups: directory to make it in, file in it, text; and so on */
+    uint64_t limits[PLAN_LIMIT_MAX];
+    struct buf filter; /* struct sock_filter[] */
+    struct buf args;   /* of bubblewrap, each with its NUL */
+    size_t args_at;    /* filled by plan_read: offset of the arguments in the file */
 };
 
 void plan_fini(struct plan *p);

@@ -199,5 +199,7 @@ void view_fini(struct view *v)
     free(v->mounts);
     strv_fini(&v->hidden);
     strv_fini(&v->protect);
+    strv_fini(&v->deny);
+    strv_fini(&v->devices);
     *v = (struct view){0};
 }

@@ -57,6 +57,16 @@ static void test_there_and_back(void **state)
     r.view.mounts[1] = (struct view_mount){mem_strdup("/out"), true};
     strv_add(&r.view.hidden, "/home/u/.ssh");
     strv_add(&r.view.protect, ".hg");
+    strv_add(&r.view.protect, "ci/deploy.sh");
+    strv_add(&r.view.deny, "*.pem");
+    strv_add(&r.view.devices, "/dev/dri/renderD128");
+    r.view.git = VIEW_GIT_COMMIT;
+    r.view.shared_tmp = true;
+    r.view.inherited_proc = true;
+    r.debug = true;
+    r.limits.memory = 1ull << 40;
+    r.limits.file_size = 5;
+    r.cgroup_parent = mem_strdup("/sys/fs/cgroup/x");
     r.cwd = mem_strdup("/");
     r.network = HELPER_NETWORK_ENABLED;
     r.tty = true;
@@ -68,6 +78,10 @@ static void test_there_and_back(void **state)
     assert_int_equal(helper_request_read(buf_bytes(&a), a.len, &q, &e), 0);
     assert_true(q.view.mounts[1].writable && !q.view.mounts[0].writable);
     assert_int_equal(q.network, HELPER_NETWORK_ENABLED);
+    assert_int_equal(q.view.git, VIEW_GIT_COMMIT);
+    assert_true(q.view.shared_tmp && q.view.inherited_proc && q.debug);
+    assert_int_equal(q.limits.memory, 1ull << 40);
+    assert_int_equal(q.limits.pids, 0);
     helper_request_write(&q, &b);
     assert_string_equal(buf_cstr(&a), buf_cstr(&b));
     helper_request_fini(&r);
@@ -91,7 +105,7 @@ static void test_refuses(void **state)
         {"{" HEAD ",\"env\":[\"novalue\"]}", "env"},
         {"{" HEAD ",\"hidden\":[\"rel\"]}", "hidden"},
         {"{" HEAD ",\"hidden\":[\"/a/../b\"]}", "hidden"},
-        {"{" HEAD ",\"protect\":[\"a/b\"]}", "protect"},
+        {"{" HEAD ",\"protect\":[\"a/../b\"]}", "protect"},
         {"{" HEAD ",\"protect\":[\"..\"]}", "protect"},
         {"{" HEAD ",\"protect\":[\"\"]}", "protect"},
         {"{" HEAD ",\"mounts\":[{}]}", "mounts[0].path"},
@@ -136,7 +150,7 @@ static void test_too_many_names(void **state)
     struct err e = {0};
     autobuf b = BUF_INIT;
     buf_puts(&b, "{" HEAD ",\"protect\":[");
-    for (int i = 0; i <= HELPER_REMOVED_MAX; i++)
+    for (int i = 0; i <= VIEW_PROTECT_MAX; i++)
         buf_printf(&b, "%s\"n%d\"", i ? "," : "", i);
     buf_puts(&b, "]}");
     assert_int_equal(helper_request_read(buf_bytes(&b), b.len, &r, &e), -1);
@@ -193,7 +207,8 @@ static void test_events(void **state)
                                  .background = 3,
                                  .cpu_us = 1234567890123,
                                  .max_rss_kib = 4096,
-                                 .removed = {".git", ".codex"}};
+                                 .removed = {".git", ".codex"},
+                                 .created = {"sub/.git"}};
     check_event(&end);
     end.event = HELPER_SIGNAL;
     end.value = 9;
@@ -240,6 +255,24 @@ static void test_text_is_bounded(void **state)
     assert_int_equal(v.message[3], ' ');
 }
 
+/* Names of any bytes, the longest there are, still make one line. */
+static void test_longest_names_fit(void **state)
+{
+    (void)state;
+    struct helper_verdict v = {.event = HELPER_EXIT};
+    struct helper_verdict back;
+    autobuf b = BUF_INIT;
+    for (size_t i = 0; i < HELPER_REMOVED_MAX; i++) {
+        memset(v.created[i], 1, HELPER_NAME_MAX - 1);
+        memset(v.removed[i], 'x', HELPER_NAME_MAX - 1);
+    }
+    helper_verdict_write(&v, &b);
+    assert_in_range(b.len, 1, HELPER_LINE_MAX);
+    helper_verdict_read(buf_bytes(&b), b.len - 1, &back);
+    assert_int_equal(back.event, HELPER_EXIT);
+    assert_string_equal(back.created[HELPER_REMOVED_MAX - 1], v.created[0]);
+}
+
 static void test_removed_is_bounded(void **state)
 {
     (void)state;
@@ -279,4 +312,5 @@ UNIT_MAIN(cmocka_unit_test(test_minimal_request), cmocka_unit_test(test_there_an
           cmocka_unit_test(test_refuses), cmocka_unit_test(test_too_many_names),
           cmocka_unit_test(test_answers), cmocka_unit_test(test_events),
           cmocka_unit_test(test_not_events), cmocka_unit_test(test_text_is_bounded),
-          cmocka_unit_test(test_removed_is_bounded), cmocka_unit_test(test_signals))
+          cmocka_unit_test(test_removed_is_bounded), cmocka_unit_test(test_longest_names_fit),
+          cmocka_unit_test(test_signals))

@@ -15,8 +15,11 @@ static void make(struct plan *p)
     strv_add(&p->env, "A=b");
     strv_add(&p->sources, "");
     strv_add(&p->sources, "/w");
-    strv_add(&p->guards, ".git");
+    strv_add(&p->guards, "/w/.git");
     strv_add(&p->guards, "");
+    strv_add(&p->masks, "f/w/secret");
+    strv_add(&p->masks, "r/w/a/.git");
+    p->limits[PLAN_LIMIT_FILE_SIZE] = 1ull << 40;
     buf_put(&p->filter, "01234567", 8);
     buf_put(&p->args, "--dev\0/dev", 11);
 }
@@ -36,6 +39,9 @@ static void test_there_and_back(void **state)
     assert_int_equal(q.argv.len, 3);
     assert_string_equal(q.argv.items[1], "");
     assert_int_equal(q.guards.len, 2);
+    assert_int_equal(q.masks.len, 2);
+    assert_int_equal(q.limits[PLAN_LIMIT_FILE_SIZE], 1ull << 40);
+    assert_int_equal(q.limits[PLAN_LIMIT_CPU_SECONDS], 0);
     /* bubblewrap reads from there to the end of the file */
     assert_int_equal(a.len - q.args_at, 11);
     assert_memory_equal(buf_bytes(&a) + q.args_at, "--dev\0/dev", 11);
@@ -116,12 +122,18 @@ static void test_content(void **state)
     strv_add(&p.sources, "relative");
     refuse(&p, "sources");
     make(&p);
-    strv_add(&p.guards, ".codex");
+    strv_add(&p.guards, "/w/.codex");
     refuse(&p, "guards");
     make(&p);
     strv_add(&p.guards, "a/b");
     strv_add(&p.guards, "");
     refuse(&p, "guards");
+    make(&p);
+    strv_add(&p.masks, "x/w");
+    refuse(&p, "masks");
+    make(&p);
+    strv_add(&p.masks, "frelative");
+    refuse(&p, "masks");
     make(&p);
     buf_putc(&p.filter, 'x');
     refuse(&p, "filter");

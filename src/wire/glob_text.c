@@ -1,8 +1,8 @@
-/* core/glob_text: see glob_text.h. */
-#include "core/glob_text.h"
+/* wire/glob_text: see glob_text.h. */
+#include "wire/glob_text.h"
 
 #include "base/mem.h"
-#include "core/glob.h"
+#include "wire/glob.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* core/glob: patterns over workspace-relative paths.
+/* wire/glob: patterns over workspace-relative paths.
  *
  * The language:
  *   *          any run of characters within one component (hidden names too)
@@ -19,8 +19,8 @@
  *
  * Must not: touch the file system; take exponential time for any pattern and path.
  */
-#ifndef CODESPACE_CORE_GLOB_H
-#define CODESPACE_CORE_GLOB_H
+#ifndef CODESPACE_WIRE_GLOB_H
+#define CODESPACE_WIRE_GLOB_H
 
 #include "base/err.h"
 #include "base/str.h"

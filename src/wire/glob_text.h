@@ -1,10 +1,10 @@
-/* core/glob_text: the text of a pattern: is it well formed, and what do its braces stand for.
+/* wire/glob_text: the text of a pattern: is it well formed, and what do its braces stand for.
  *
  * The check runs over the pattern as it was written, so that every error has the position that its
- * author sees. Must not: be used by others than core/glob.
+ * author sees. Must not: be used by others than wire/glob.
  */
-#ifndef CODESPACE_CORE_GLOB_TEXT_H
-#define CODESPACE_CORE_GLOB_TEXT_H
+#ifndef CODESPACE_WIRE_GLOB_TEXT_H
+#define CODESPACE_WIRE_GLOB_TEXT_H
 
 #include "base/err.h"
 #include "base/str.h"

@@ -1,9 +1,9 @@
-/* core/glob: see glob.h. */
-#include "core/glob.h"
+/* wire/glob: see glob.h. */
+#include "wire/glob.h"
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "core/glob_text.h"
+#include "wire/glob_text.h"
 
 #include <stdint.h>
 #include <string.h>
