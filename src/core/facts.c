@@ -280,8 +280,14 @@ static void write_view(const struct facts *f, const struct workspace *ws, struct
     jsonw_kbool(w, "enforced_for_commands", enforced);
     jsonw_kstr(w, "read", ws->read == VIEW_READ_ALL ? "all" : "minimal");
     write_mounts(ws, w);
-    jsonw_kstr(w, "tmp", enforced ? "private" : "host");
-    jsonw_kstr(w, "home", enforced ? default_home() : ws->root);
+    jsonw_kstr(w, "tmp", enforced && !ws->shared_tmp ? "private" : "host");
+    jsonw_kstr(w, "proc", enforced && !ws->inherited_proc ? "fresh" : "host");
+    jsonw_kstr(w, "git", ws->git == VIEW_GIT_COMMIT ? "commit" : "read-only");
+    write_strings(w, "protect", ws->protect.items);
+    write_strings(w, "deny_read", ws->deny_read.items);
+    write_strings(w, "devices", ws->devices.items);
+    jsonw_kbool(w, "debug", ws->debug);
+    jsonw_kstr(w, "home", !enforced ? ws->root : ws->shared_tmp ? "/dev/shm/home" : default_home());
     write_strings(w, "protected", (char *const *)view_protected);
     write_strings(w, "hidden", ws->hide.items);
     jsonw_kuint(w, "hidden_count", ws->hidden.len);

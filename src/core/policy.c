@@ -56,16 +56,61 @@ static const char *hidden_by(const struct workspace *ws, const char *path)
     return NULL;
 }
 
+/* The pattern that takes `path` or a directory on the way to it, or NULL. */
+static const char *denied_by(const struct workspace *ws, const char *path)
+{
+    if (ws->deny_read.len == 0)
+        return NULL;
+    autofree char *prefix = mem_strdup(path);
+    for (char *end = prefix; end != NULL;) {
+        end = strchr(end, '/');
+        if (end != NULL)
+            *end = '\0';
+        for (size_t i = 0; i < ws->deny_read.len; i++) {
+            if (glob_match(&ws->deny[i], prefix))
+                return ws->deny_read.items[i];
+        }
+        if (end != NULL)
+            *end++ = '/';
+    }
+    return NULL;
+}
+
 int policy_check_read_path(const struct workspace *ws, const char *path, struct err *e)
 {
-    const char *hidden = hidden_by(ws, path);
-    if (hidden == NULL)
+    const char *rule = "hide";
+    const char *by = hidden_by(ws, path);
+    if (by == NULL) {
+        rule = "deny_read";
+        by = denied_by(ws, path);
+    }
+    if (by == NULL)
         return 0;
     return err_set(e, ERR_PATH_PROTECTED,
-                   "\"%.256s\" is hidden in the workspace \"%s\" (rule: hide \"%.256s\"): neither "
+                   "\"%.256s\" is hidden in the workspace \"%s\" (rule: %s \"%.256s\"): neither "
                    "these tools nor sandboxed commands get to see it; only an operator can change "
                    "that",
-                   path, ws->id, hidden);
+                   path, ws->id, rule, by);
+}
+
+static int refuse_protected(const char *path, const char *what, const char *where, struct err *e)
+{
+    return err_set(e, ERR_PATH_PROTECTED,
+                   "\"%.256s\" cannot be written: \"%.128s\" %s is read-only, for these tools as "
+                   "for sandboxed commands, because what is in it makes other programs run code; "
+                   "it can be read",
+                   path, what, where);
+}
+
+/* Every repository counts, wherever it lies (A5). */
+static bool in_repository(const char *path)
+{
+    for (const char *at = path; at != NULL; at = strchr(at, '/')) {
+        at += *at == '/';
+        if (root_within(at, ".git"))
+            return true;
+    }
+    return false;
 }
 
 int policy_check_write_path(const struct workspace *ws, const char *path, struct err *e)
@@ -74,11 +119,19 @@ int policy_check_write_path(const struct workspace *ws, const char *path, struct
         return -1;
     for (size_t i = 0; view_protected[i] != NULL; i++) {
         if (root_within(path, view_protected[i]))
+            return refuse_protected(path, view_protected[i], "directly under a workspace's root",
+                                    e);
+    }
+    if (in_repository(path))
+        return refuse_protected(path, ".git", "of a repository in a workspace", e);
+    for (size_t i = 0; i < ws->protect.len; i++) {
+        const char *protect = ws->protect.items[i];
+        if (root_within(path, protect))
             return err_set(e, ERR_PATH_PROTECTED,
-                           "\"%.256s\" cannot be written: \"%s\" directly under a workspace's root "
-                           "is read-only, for these tools as for sandboxed commands, because what "
-                           "is in it makes other programs run code; it can be read",
-                           path, view_protected[i]);
+                           "\"%.256s\" cannot be written in the workspace \"%s\" (rule: protect "
+                           "\"%.256s\"): it is read-only, for these tools as for sandboxed "
+                           "commands; only an operator can change that",
+                           path, ws->id, protect);
     }
     return 0;
 }
@@ -163,6 +216,12 @@ static void compile_view(const struct workspace *ws, struct view *v)
     }
     add_all(&v->hidden, ws->hidden.items);
     add_all(&v->protect, (char *const *)view_protected);
+    add_all(&v->protect, ws->protect.items);
+    add_all(&v->deny, ws->deny_read.items);
+    add_all(&v->devices, ws->devices.items);
+    v->git = ws->git;
+    v->shared_tmp = ws->shared_tmp;
+    v->inherited_proc = ws->inherited_proc;
 }
 
 void policy_compile(const struct workspace *ws, const struct policy_command *command,
@@ -174,6 +233,9 @@ void policy_compile(const struct workspace *ws, const struct policy_command *com
     ret->cwd = below ? mem_printf("%s/%s", ws->root, command->cwd) : mem_strdup(ws->root);
     ret->network =
         ws->network == NETWORK_ENABLED ? HELPER_NETWORK_ENABLED : HELPER_NETWORK_RESTRICTED;
+    ret->debug = ws->debug;
+    ret->limits = ws->limits;
+    ret->cgroup_parent = mem_strdup(ws->cgroup_parent);
     add_all(&ret->argv, command->argv);
     strv_addf(&ret->env, "PWD=%s", ret->cwd);
     layer_environment(ws, command->env, command->tty, &ret->env);

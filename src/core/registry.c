@@ -23,6 +23,13 @@ void workspace_free(struct workspace *ws)
     strv_fini(&ws->hide);
     strv_fini(&ws->hidden);
     strv_fini(&ws->env);
+    strv_fini(&ws->protect);
+    for (size_t i = 0; i < ws->deny_read.len; i++)
+        glob_fini(&ws->deny[i]);
+    free(ws->deny);
+    strv_fini(&ws->deny_read);
+    strv_fini(&ws->devices);
+    free(ws->cgroup_parent);
     free(ws->root);
     free(ws->id);
     free(ws);

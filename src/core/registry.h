@@ -14,6 +14,8 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "wire/glob.h"
+#include "wire/helper.h"
 #include "wire/view.h"
 
 #include <stdbool.h>
@@ -27,6 +29,9 @@
 /* Variables of one workspace, and bytes of one value (the kernel refuses strings over 128 KiB). */
 #define REGISTRY_ENV_MAX 256
 #define REGISTRY_ENV_VALUE_MAX 32768
+
+/* Together with those of wire/view at most VIEW_PROTECT_MAX. */
+#define REGISTRY_PROTECT_MAX (VIEW_PROTECT_MAX - 4)
 
 enum profile { PROFILE_READ_ONLY, PROFILE_WORKSPACE_WRITE };
 enum network_policy { NETWORK_RESTRICTED, NETWORK_ENABLED };
@@ -52,6 +57,16 @@ struct workspace {
     struct strv
         hidden;      /* hide, and the secret places of this host that root or mounts would show */
     struct strv env; /* K=V for every command */
+    struct strv protect;   /* relative paths that stay read-only, besides wire/view's */
+    struct strv deny_read; /* patterns of files that are not read, as the operator wrote them */
+    struct glob *deny;     /* the same, compiled: deny_read.len of them */
+    enum view_git git;
+    bool shared_tmp;
+    bool inherited_proc;
+    bool debug; /* ptrace works among a command's own processes */
+    struct strv devices;
+    struct helper_limits limits;
+    char *cgroup_parent; /* where a group for each command is made; NULL = nowhere */
 };
 
 struct registry {

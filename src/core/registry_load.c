@@ -10,6 +10,7 @@
  */
 #include "base/mem.h"
 #include "core/registry.h"
+#include "core/registry_view.h"
 #include "core/root.h"
 #include "wire/json.h"
 
@@ -62,6 +63,7 @@ struct entry {
     struct json_object *mounts;
     struct json_object *hide;
     struct json_object *env;
+    struct registry_view view;
 };
 
 #define AT(member) offsetof(struct entry, member)
@@ -76,6 +78,15 @@ static const struct json_field entry_fields[] = {
     {"mounts", JSON_ARRAY, 0, AT(mounts), 0, VIEW_MOUNTS_MAX},
     {"hide", JSON_STRV, 0, AT(hide), 0, VIEW_PATHS_MAX},
     {"env", JSON_STRMAP, 0, AT(env), 0, REGISTRY_ENV_MAX},
+    {"protect", JSON_STRV, 0, AT(view.protect), 0, REGISTRY_PROTECT_MAX},
+    {"deny_read", JSON_STRV, 0, AT(view.deny_read), 0, VIEW_DENY_MAX},
+    {"git", JSON_ENUM, 0, AT(view.git), .names = registry_git_names},
+    {"tmp", JSON_ENUM, 0, AT(view.tmp), .names = registry_tmp_names},
+    {"proc", JSON_ENUM, 0, AT(view.proc), .names = registry_proc_names},
+    {"devices", JSON_STRV, 0, AT(view.devices), 0, VIEW_DEVICES_MAX},
+    {"debug", JSON_BOOL, 0, AT(view.debug)},
+    {"limits", JSON_OBJECT, 0, AT(view.limits)},
+    {"cgroup_parent", JSON_STR, 0, AT(view.cgroup_parent), 1, PATH_MAX - 1},
 };
 #undef AT
 
@@ -259,7 +270,8 @@ static int fill_workspace(const struct load *load, const struct entry *in, const
     ws->read = (enum view_read)in->read;
     if (take_environment(load, in, where, ws) < 0 ||
         take_mounts(in->mounts, where, ws, load->e) < 0 ||
-        take_hide(in->hide, where, ws, load->e) < 0 || take_env(in->env, where, ws, load->e) < 0)
+        take_hide(in->hide, where, ws, load->e) < 0 || take_env(in->env, where, ws, load->e) < 0 ||
+        registry_view_take(&in->view, where, ws, load->e) < 0)
         return -1;
     return 0;
 }

@@ -28,15 +28,40 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void set_limits(unsigned long files)
+static const int limit_resources[PLAN_LIMIT_MAX] = {
+    [PLAN_LIMIT_CPU_SECONDS] = RLIMIT_CPU,
+    [PLAN_LIMIT_FILE_SIZE] = RLIMIT_FSIZE,
+    [PLAN_LIMIT_FILES] = RLIMIT_NOFILE,
+};
+
+/* Never above what there is: a limit of ours cannot give back what the caller's took. */
+static int set_limit(int resource, uint64_t value)
+{
+    struct rlimit limit;
+    if (getrlimit(resource, &limit) < 0)
+        return -1;
+    if (value < limit.rlim_max)
+        limit.rlim_max = value;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(resource, &limit);
+}
+
+/* `files`: the soft limit of open files that was raised for the set-up. 0 or -1. */
+static int set_limits(const struct plan *p, unsigned long files)
 {
     struct rlimit none = {0, 0};
     struct rlimit open_files;
-    setrlimit(RLIMIT_CORE, &none);
+    if (setrlimit(RLIMIT_CORE, &none) < 0)
+        return -1;
     if (files != 0 && getrlimit(RLIMIT_NOFILE, &open_files) == 0) {
         open_files.rlim_cur = files;
         setrlimit(RLIMIT_NOFILE, &open_files);
     }
+    for (int i = 0; i < PLAN_LIMIT_MAX; i++) {
+        if (p->limits[i] != 0 && set_limit(limit_resources[i], p->limits[i]) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* The steps up to exec; the first that fails. Nothing here may allocate or lock: the memory is
@@ -47,7 +72,8 @@ static enum child_step become(const struct child_start *c)
         return CHILD_PROCESS;
     if (c->plan->tty && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)
         return CHILD_TERMINAL;
-    set_limits(c->files);
+    if (set_limits(c->plan, c->files) < 0)
+        return CHILD_PROCESS;
     umask(022);
     if (chdir(c->plan->cwd) < 0)
         return CHILD_CWD;
@@ -61,7 +87,9 @@ static enum child_step become(const struct child_start *c)
     return CHILD_EXEC;
 }
 
-static int child_main(void *arg)
+/* On a stack that the address sanitizer does not know it would warn before a call that does not
+ * return, on the command's standard error. */
+__attribute__((no_sanitize("address"))) static int child_main(void *arg)
 {
     struct child_start *c = arg;
     c->step = become(c);

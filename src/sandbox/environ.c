@@ -2,6 +2,7 @@
 #include "sandbox/environ.h"
 
 #include "base/mem.h"
+#include "sandbox/scope.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,8 @@ void environ_build(const struct helper_request *r, struct strv *ret)
     autofree char *user = user_name(getuid());
     for (size_t i = 0; view_environment[i] != NULL; i++)
         strv_add(&env, view_environment[i]);
+    if (r->view.shared_tmp)
+        set(&env, "HOME=" SCOPE_HOME_SHARED_TMP);
     if (r->tty)
         set(&env, "TERM=xterm");
     setf(&env, "USER=%s", user);
@@ -75,5 +78,19 @@ void environ_build(const struct helper_request *r, struct strv *ret)
     set_git_trust(&env, r->view.workspace);
     for (size_t i = 0; i < r->env.len; i++)
         set(&env, r->env.items[i]);
+    *ret = env;
+}
+
+void environ_lay_over(const struct strv *base, bool tty, const char *cwd,
+                      const struct strv *entries, struct strv *ret)
+{
+    struct strv env = {0};
+    for (size_t i = 0; i < base->len; i++)
+        strv_add(&env, base->items[i]);
+    if (tty)
+        set(&env, "TERM=xterm");
+    setf(&env, "PWD=%s", cwd);
+    for (size_t i = 0; i < entries->len; i++)
+        set(&env, entries->items[i]);
     *ret = env;
 }

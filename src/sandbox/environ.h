@@ -10,6 +10,13 @@
 #include "base/str.h"
 #include "wire/helper.h"
 
+#include <stdbool.h>
+
 void environ_build(const struct helper_request *r, struct strv *ret);
+
+/* The same for a command whose plan was made earlier: `base` is that plan's environment, the rest
+ * is the command's. */
+void environ_lay_over(const struct strv *base, bool tty, const char *cwd,
+                      const struct strv *entries, struct strv *ret);
 
 #endif

@@ -31,7 +31,8 @@
     X(CWD, 194, "the working directory does not exist inside the view")                            \
     X(START, 195, "the command's process could not be created")                                    \
     X(LOST, 196, "the sandbox ended before it told how the command ended")                         \
-    X(INTERNAL, 197, "a fault of ours; please report it")
+    X(INTERNAL, 197, "a fault of ours; please report it")                                          \
+    X(LIMITS, 198, "a limit could not be set")
 
 enum sandbox_exit {
 #define SANDBOX_EXIT_ENUM(name, code, text) SANDBOX_EXIT_##name = code,

@@ -8,16 +8,24 @@
  * build needs. Own loopback servers, socketpairs and AF_UNIX stay usable (C7).
  *
  * It should be short and tree-shaped: loading costs 1.3 us per compare that the kernel walks, at
- * every start. It must not compare arguments in 64 bits where the kernel looks at 32 (E24): a set
- * high bit would slip past.
+ * every start. It depends on nothing that is known at run time, so it is made when the project is
+ * built (sandbox/filter_gen writes it as an array) and no library is run or linked for it. The
+ * table is sandbox/filter_gen.c. It must not compare arguments in 64 bits where the kernel looks at
+ * 32 (E24): a set high bit would slip past.
  */
 #ifndef CODESPACE_SANDBOX_FILTER_H
 #define CODESPACE_SANDBOX_FILTER_H
 
 #include "base/buf.h"
-#include "base/err.h"
 
-/* Append the program (struct sock_filter[]) to `out`. */
-int filter_build(struct buf *out, struct err *e);
+#include <stdbool.h>
+
+/* Append the program (struct sock_filter[]) to `out`. With `debug` a command may look into its own
+ * processes (ptrace and its like). */
+void filter_add(bool debug, struct buf *out);
+
+/* For a command that runs without namespaces of its own: the same, and without `network` no socket
+ * but AF_UNIX. */
+void filter_add_alone(bool network, struct buf *out);
 
 #endif

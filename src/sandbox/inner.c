@@ -5,14 +5,18 @@
 #include "sandbox/child.h"
 #include "sandbox/control.h"
 #include "sandbox/exits.h"
+#include "sandbox/gitdir.h"
 #include "sandbox/guard.h"
+#include "sandbox/masks.h"
 #include "sandbox/planfile.h"
+#include "sandbox/zygote.h"
 #include "sys/caps.h"
 #include "sys/fd.h"
 #include "sys/tighten.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,29 +27,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Sent by the kernel when bubblewrap dies. Not KILL: the guard still has to sweep. */
-#define DEATH_SIGNAL SIGPWR
+#define DEATH_SIGNAL INNER_DEATH_SIGNAL
+#define CONTROL_FD INNER_CONTROL_FD
 
 /* A command that runs longer than this is watched by the guard; see guard_watch(). */
 #define GUARD_AFTER_MS 50
 
-/* Where the control socket lives once the descriptors are in order. */
-#define CONTROL_FD 3
-
 /* Passed on to the command's process group when they come from outside. */
 static const int forwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
                                 SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
-
-struct inner {
-    struct control control;
-    struct plan plan;
-    struct guard guard;
-    int signal_fd;
-    pid_t command;
-    bool ended;  /* the command itself was reaped */
-    int status;  /* of waitpid */
-    bool closed; /* the runner or bubblewrap is gone */
-};
 
 /* ---- before the command ---- */
 
@@ -70,8 +60,40 @@ static void let_go_of_standard_descriptors(void)
         dup2(null, fd);
 }
 
-/* Nobody inside may look at process 1: its memory holds the plan and its descriptors the socket. */
-static int check_place(void)
+/* What bubblewrap leaves to us when there are masks to lay, and not one more: started by hand we
+ * would lay them over the host. */
+#define MASK_CAPABILITIES (1ull << CAP_SYS_ADMIN | 1ull << CAP_SETPCAP)
+
+static int check_place(const struct plan *p)
+{
+    uint64_t caps;
+    if (getpid() != 1)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_PROCESS_1, "our number is %d",
+                              (int)getpid());
+    int rc = caps_get(&caps);
+    if (rc < 0 || caps != (p->masks.len > 0 ? MASK_CAPABILITIES : 0))
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_CAPABILITIES,
+                              "%#llx is not what bubblewrap was asked to leave",
+                              (unsigned long long)caps);
+    return 0;
+}
+
+/* The rest of the view, with the last capability there is. */
+static int finish_view(const struct plan *p)
+{
+    struct err e = {0};
+    if (masks_lay(&p->masks, &e) < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_SOURCE, "%s", e.message);
+    int rc = p->masks.len == 0 ? 0 : caps_drop_all();
+    if (rc < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_CAPABILITIES, "they cannot be dropped: %s",
+                              strerror(-rc));
+    return 0;
+}
+
+/* H7, looked at again where it counts. Nobody inside may look at process 1: its memory holds the
+ * plan and its descriptors the socket. */
+static int close_door(void)
 {
     uint64_t caps;
     int rc = caps_get(&caps);
@@ -79,9 +101,6 @@ static int check_place(void)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_CAPABILITIES,
                               "the command is not run while effective or permitted capabilities "
                               "remain");
-    if (getpid() != 1)
-        return control_failed(CONTROL_FD, SANDBOX_EXIT_PROCESS_1, "our number is %d",
-                              (int)getpid());
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
         prctl(PR_SET_PDEATHSIG, DEATH_SIGNAL, 0, 0, 0) < 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_NO_NEW_PRIVS, "prctl: %s", strerror(errno));
@@ -240,13 +259,31 @@ static uint32_t clear_namespace(struct inner *in)
     return killed;
 }
 
+/* Relative to the workspace where it lies in it. */
+static void put_name(const struct inner *in, const char *path, char ret[HELPER_NAME_MAX])
+{
+    size_t n = strlen(in->plan.workspace);
+    bool within = strncmp(path, in->plan.workspace, n) == 0 && path[n] == '/';
+    snprintf(ret, HELPER_NAME_MAX, "%s", within ? path + n + 1 : path);
+}
+
 static void fill_removed(const struct inner *in, struct helper_verdict *v)
 {
     size_t to = 0;
     for (size_t i = 0; i < in->plan.guards.len / 2 && to < HELPER_REMOVED_MAX; i++) {
         if (in->guard.touched[i])
-            snprintf(v->removed[to++], sizeof(v->removed[0]), "%s", in->plan.guards.items[2 * i]);
+            put_name(in, in->plan.guards.items[2 * i], v->removed[to++]);
     }
+}
+
+static void fill_created(const struct inner *in, struct helper_verdict *v)
+{
+    autostrv found = {0};
+    if (!in->plan.search)
+        return;
+    gitdir_find_new(in->plan.workspace, &in->plan.repositories, &found);
+    for (size_t i = 0; i < found.len && i < HELPER_REMOVED_MAX; i++)
+        snprintf(v->created[i], HELPER_NAME_MAX, "%s", found.items[i]);
 }
 
 static int tell_end(struct inner *in, uint32_t background)
@@ -261,6 +298,7 @@ static int tell_end(struct inner *in, uint32_t background)
                (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
     v.max_rss_kib = (uint64_t)usage.ru_maxrss;
     fill_removed(in, &v);
+    fill_created(in, &v);
     if (WIFSIGNALED(in->status)) {
         v.event = HELPER_SIGNAL;
         v.value = WTERMSIG(in->status);
@@ -271,16 +309,38 @@ static int tell_end(struct inner *in, uint32_t background)
     return v.event == HELPER_SIGNAL ? 128 + v.value : v.value;
 }
 
-/* One path from "the namespaces stand" to the verdict. */
-static int run_command(struct inner *in, unsigned long files)
+int inner_settle(struct inner *in)
 {
-    struct err e = {0};
-    if (guard_init(&in->guard, in->plan.workspace, &in->plan.guards, &e) < 0)
-        return control_failed(CONTROL_FD, SANDBOX_EXIT_GUARD, "%s", e.message);
+    int code = close_door();
+    if (code != 0)
+        return code;
     int rc = open_signals(in);
     if (rc < 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_INTERNAL, "signals: %s", strerror(-rc));
-    int code = give_up_privileges(&in->plan);
+    return give_up_privileges(&in->plan);
+}
+
+/* What a cold start would protect and an older plan does not know of: repositories that were made
+ * meanwhile. */
+static int check_age(struct inner *in)
+{
+    autostrv found = {0};
+    if (in->plan.search)
+        gitdir_find_new(in->plan.workspace, &in->plan.repositories, &found);
+    if (found.len > 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_GUARD,
+                              "%.300s was made after the view was built; it has to be built again",
+                              found.items[0]);
+    /* The receipt. Who is not there to get it may start the command elsewhere. */
+    return fd_write_all(CONTROL_FD, "\n", 1) < 0 ? SANDBOX_EXIT_LOST : 0;
+}
+
+int inner_run(struct inner *in, unsigned long files)
+{
+    struct err e = {0};
+    if (guard_init(&in->guard, &in->plan.guards, &e) < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_GUARD, "%s", e.message);
+    int code = in->warm ? check_age(in) : 0;
     if (code == 0)
         code = start_command(in, files);
     if (code != 0)
@@ -306,9 +366,15 @@ int inner_main(int plan_fd, unsigned long files)
     }
     if (read_rc < 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_PLAN_FORM, "%s", e.message);
-    int code = check_place();
+    if (in.plan.zygote)
+        return zygote_main(&in.plan, files);
+    int code = check_place(&in.plan);
     if (code == 0)
-        code = run_command(&in, files);
+        code = finish_view(&in.plan);
+    if (code == 0)
+        code = inner_settle(&in);
+    if (code == 0)
+        code = inner_run(&in, files);
     guard_fini(&in.guard);
     plan_fini(&in.plan);
     buf_fini(&in.control.in);

@@ -10,12 +10,45 @@
  * The runner's end closing ends the sandbox; bubblewrap dying tells us by a signal as a second
  * line. Signals of the sandboxed processes themselves do nothing here.
  *
- * "From namespaces stand to exec" is one path, inner_serve(), which a zygote can use as well.
+ * "From namespaces stand to the verdict" is one path, inner_settle() and inner_run(), for a cold
+ * start and for the children of a zygote (sandbox/zygote) alike.
  *
  * Must not: read anything of the workspace, run code of the command, or exit with a live child.
  */
 #ifndef CODESPACE_SANDBOX_INNER_H
 #define CODESPACE_SANDBOX_INNER_H
+
+#include "sandbox/control.h"
+#include "sandbox/guard.h"
+#include "wire/plan.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Where the control socket lives once the descriptors are in order. */
+#define INNER_CONTROL_FD 3
+/* Sent by the kernel when bubblewrap dies, and by a zygote that ends. Not KILL: the guard still has
+ * to sweep. */
+#define INNER_DEATH_SIGNAL SIGPWR
+
+struct inner {
+    struct control control; /* its fd is INNER_CONTROL_FD */
+    struct plan plan;
+    struct guard guard;
+    bool warm; /* the plan is older than the command (wire/warm) */
+    int signal_fd;
+    pid_t command;
+    bool ended;  /* the command itself was reaped */
+    int status;  /* of waitpid */
+    bool closed; /* the runner or bubblewrap is gone */
+};
+
+/* Process 1 in its place: checked, without privileges, filtered. 0, or an exit status that was told
+ * on the control socket. */
+int inner_settle(struct inner *in);
+
+/* The command from its start to its verdict. Exit status. */
+int inner_run(struct inner *in, unsigned long files);
 
 /* The internal subcommand. `files` is the soft limit of open files to give back to the command (0 =
  * as it is). Exit status. */

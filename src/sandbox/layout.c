@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* bubblewrap 0.8 refuses more than 9000 arguments, its own command line included. */
 #define ARGS_MAX 8900u
@@ -27,7 +28,8 @@ void layout_add(struct layout *l, enum layout_kind kind, enum layout_rank rank, 
                 const char *source)
 {
     mem_grow((void **)&l->items, &l->cap, l->n + 1, sizeof(*l->items));
-    l->items[l->n++] = (struct layout_item){mem_strdup(path), mem_strdup(source), kind, rank};
+    l->items[l->n++] =
+        (struct layout_item){mem_strdup(path), mem_strdup(source), kind, rank, false};
 }
 
 const struct layout_item *layout_writable(const struct layout *l, const char *path)
@@ -43,6 +45,26 @@ const struct layout_item *layout_writable(const struct layout *l, const char *pa
             best = it;
     }
     return best != NULL && best->kind == LAYOUT_BIND_RW ? best : NULL;
+}
+
+/* Nothing between was there when the plan was made: what is made later is the guard's. */
+void layout_fence(struct layout *l, const char *path)
+{
+    struct stat st;
+    const struct layout_item *root = layout_writable(l, path);
+    if (root == NULL || strcmp(root->path, path) == 0)
+        return;
+    size_t from = strlen(root->path);
+    autofree char *step = mem_strdup(path);
+    for (char *slash = strchr(step + from, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (strlen(step) > from) {
+            if (lstat(step, &st) < 0 || !S_ISDIR(st.st_mode))
+                return;
+            layout_add(l, LAYOUT_BIND_RW, LAYOUT_RANK_FENCE, step, NULL);
+        }
+        *slash = '/';
+    }
 }
 
 /* ---- writing ---- */
@@ -92,6 +114,9 @@ static void write_item(struct plan *p, const struct layout_item *it)
         fd = new_descriptor(p, it->path);
         layout_args(p, it->kind == LAYOUT_BIND ? "--ro-bind-fd" : "--bind-fd", fd, it->path, NULL);
         break;
+    case LAYOUT_DEVICE:
+        layout_args(p, "--dev-bind", it->path, it->path, NULL);
+        break;
     case LAYOUT_HIDE_DIR:
         layout_args(p, "--perms", "0555", "--tmpfs", it->path, NULL);
         break;
@@ -120,10 +145,47 @@ static bool shows_host(enum layout_kind kind)
     return kind == LAYOUT_HOST || kind == LAYOUT_BIND || kind == LAYOUT_BIND_RW;
 }
 
+/* Process 1 can lay it: it covers or fixes what is there, and nothing below needs its mount point.
+ */
+static bool can_wait(const struct layout_item *it)
+{
+    return (hides(it->kind) && !it->holds) || it->rank == LAYOUT_RANK_FENCE ||
+           (it->kind == LAYOUT_BIND && it->rank == LAYOUT_RANK_PROTECTED);
+}
+
+static void write_mask(struct plan *p, const struct layout_item *it)
+{
+    static const char kinds[] = {
+        [LAYOUT_HIDE_DIR] = PLAN_MASK_DIR,
+        [LAYOUT_HIDE_FILE] = PLAN_MASK_FILE,
+        [LAYOUT_BIND] = PLAN_MASK_READ,
+        [LAYOUT_BIND_RW] = PLAN_MASK_FIXED,
+    };
+    strv_addf(&p->masks, "%c%s", kinds[it->kind], it->path);
+}
+
+/* Everything below an item follows it directly, so the next one that bubblewrap mounts tells.
+ * Returns how many are left to process 1. */
+static size_t mark_holders(struct layout *l)
+{
+    size_t waiting = 0;
+    const char *next = NULL;
+    for (size_t i = l->n; i-- > 0;) {
+        struct layout_item *it = &l->items[i];
+        it->holds = next != NULL && paths_within(next, it->path) && strcmp(next, it->path) != 0;
+        if (can_wait(it))
+            waiting++;
+        else
+            next = it->path;
+    }
+    return waiting;
+}
+
 /* The items in tree order, with the chain of those that hold the current path. */
 struct walk {
     const struct layout_item **open;
     size_t depth;
+    bool masks;
     struct strv remount; /* hidden directories, made read-only when all is mounted */
     size_t words;
 };
@@ -139,9 +201,13 @@ static void visit(struct layout *l, struct walk *w, struct plan *p, const struct
     /* Inside what became read-only a fence is not needed and would be a hole. */
     if (it->rank == LAYOUT_RANK_FENCE && around != NULL && around->kind != LAYOUT_BIND_RW)
         return;
-    write_item(p, it);
-    if (it->kind == LAYOUT_HIDE_DIR)
-        strv_add(&w->remount, it->path);
+    if (w->masks && can_wait(it)) {
+        write_mask(p, it);
+    } else {
+        write_item(p, it);
+        if (it->kind == LAYOUT_HIDE_DIR)
+            strv_add(&w->remount, it->path);
+    }
     if (it->kind != LAYOUT_LINK && it->kind != LAYOUT_DIR)
         w->open[w->depth++] = it;
 }
@@ -156,6 +222,17 @@ static size_t count_words(const struct buf *args)
 
 static int check_limits(const struct plan *p, struct err *e)
 {
+    if (p->masks.len > PLAN_MASKS_MAX)
+        return err_set(
+            e, ERR_LIMIT_EXCEEDED,
+            "the view hides or protects %zu paths, more than PLAN_MASKS_MAX (%u); hide a "
+            "directory that holds many of them (\"dir/**\" does)",
+            p->masks.len, PLAN_MASKS_MAX);
+    if (p->guards.len / 2 > PLAN_GUARDS_MAX)
+        return err_set(e, ERR_LIMIT_EXCEEDED,
+                       "%zu protected paths do not exist and would have to be watched, more than "
+                       "PLAN_GUARDS_MAX (%u)",
+                       p->guards.len / 2, PLAN_GUARDS_MAX);
     if (p->sources.len > PLAN_SOURCES_MAX)
         return err_set(e, ERR_LIMIT_EXCEEDED,
                        "the view needs %zu descriptors, more than PLAN_SOURCES_MAX (%u); hide or "
@@ -171,11 +248,19 @@ static int check_limits(const struct plan *p, struct err *e)
 
 /* The base, then /proc and /dev, since later items may lie below them. bubblewrap leaves
  * /proc/sys writable for a sandbox that runs as the host's root, so it is laid over. */
-static void write_base(const struct layout *l, struct plan *p)
+static void write_base(const struct layout *l, bool masks, struct plan *p)
 {
     if (l->whole)
         layout_args(p, "--ro-bind", "/", "/", NULL);
-    layout_args(p, "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev", NULL);
+    if (l->inherited_proc)
+        layout_args(p, "--ro-bind", "/proc", "/proc", NULL);
+    else
+        layout_args(p, "--proc", "/proc", NULL);
+    if (masks)
+        strv_addf(&p->masks, "%c/proc/sys", PLAN_MASK_READ);
+    else if (!l->inherited_proc)
+        layout_args(p, "--ro-bind", "/proc/sys", "/proc/sys", NULL);
+    layout_args(p, "--dev", "/dev", NULL);
 }
 
 int layout_write(struct layout *l, struct plan *p, struct err *e)
@@ -183,7 +268,9 @@ int layout_write(struct layout *l, struct plan *p, struct err *e)
     autofree const struct layout_item **open = mem_zalloc(l->n + 1, sizeof(*open));
     struct walk w = {.open = open};
     qsort(l->items, l->n, sizeof(*l->items), compare_items);
-    write_base(l, p);
+    size_t waiting = mark_holders(l);
+    w.masks = l->masks > 0 && waiting >= l->masks;
+    write_base(l, w.masks, p);
     for (size_t i = 0; i < l->n; i++) {
         bool overruled = i + 1 < l->n && strcmp(l->items[i].path, l->items[i + 1].path) == 0;
         if (!overruled)

@@ -6,6 +6,9 @@
  * one and no order of adding can undo a wall (A30). What hides is written only where something of
  * the host would show; mount points are made in our own tmpfs only, never on the host (A7).
  *
+ * What only covers or fixes a path that is there already is left to process 1 (sandbox/masks) where
+ * the kernel allows that, because it costs bubblewrap a reading of the whole mount table each.
+ *
  * This is the interface behind which a builder other than bubblewrap may stand one day: only
  * layout_write() knows bubblewrap's words.
  *
@@ -27,6 +30,7 @@ enum layout_kind {
     LAYOUT_HOST,      /* host path `source`, read-only; a place that only root can change */
     LAYOUT_BIND,      /* the same path of the host, read-only, opened by descriptor at run */
     LAYOUT_BIND_RW,   /* the same, writable */
+    LAYOUT_DEVICE,    /* a device of the host, or a directory of them */
     LAYOUT_HIDE_DIR,  /* an empty read-only directory in its place */
     LAYOUT_HIDE_FILE, /* an empty read-only file in its place */
 };
@@ -48,10 +52,13 @@ struct layout_item {
     char *source;
     enum layout_kind kind;
     enum layout_rank rank;
+    bool holds; /* layout_write(): something that bubblewrap mounts lies below */
 };
 
 struct layout {
-    bool whole; /* the base is the whole host, read-only; else an empty tmpfs */
+    bool whole;          /* the base is the whole host, read-only; else an empty tmpfs */
+    bool inherited_proc; /* the /proc that is there, read-only, instead of a fresh one */
+    size_t masks;        /* process 1 lays what it can when it is that much; 0 = never */
     struct layout_item *items;
     size_t n;
     size_t cap;
@@ -66,7 +73,12 @@ void layout_add(struct layout *l, enum layout_kind kind, enum layout_rank rank, 
  * lies between. Only items added so far count. */
 const struct layout_item *layout_writable(const struct layout *l, const char *path);
 
-/* Append the mounts to p->args, and what they need opened to p->sources. Errors: LIMIT_EXCEEDED. */
+/* Give every directory that exists between the writable bind around `path` and `path` a mount of
+ * its own, so that it cannot be renamed (A1, A2). */
+void layout_fence(struct layout *l, const char *path);
+
+/* Append the mounts to p->args and p->masks, and what they need opened to p->sources. Errors:
+ * LIMIT_EXCEEDED. */
 int layout_write(struct layout *l, struct plan *p, struct err *e);
 
 /* Append words to the arguments of bubblewrap, up to a NULL. */

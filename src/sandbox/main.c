@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "sandbox/check.h"
+#include "sandbox/codex_face.h"
 #include "sandbox/exits.h"
 #include "sandbox/inner.h"
 #include "sandbox/outer.h"
@@ -17,6 +18,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -152,6 +154,20 @@ static int fill_standard_descriptors(void)
     return 0;
 }
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CHECKS_LEAKS
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(CHECKS_LEAKS)
+/* Process 1 lets nobody look into it, the leak checker's own thread included. */
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
+{
+    return getpid() == 1;
+}
+#endif
+
 int main(int argc, char **argv)
 {
     struct options o = {0};
@@ -162,6 +178,9 @@ int main(int argc, char **argv)
     }
     if (fill_standard_descriptors() < 0)
         return SANDBOX_EXIT_DESCRIPTORS;
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    if (argc > 0 && str_eq(slash == NULL ? argv[0] : slash + 1, CODEX_FACE_NAME))
+        return codex_face_main(argv);
     for (size_t i = 0; argc > 1 && i < ARRAY_LEN(commands); i++) {
         if (str_eq(argv[1], commands[i].name))
             return read_options(argv[1], argv + 2, &o) < 0 ? SANDBOX_EXIT_USAGE

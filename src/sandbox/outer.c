@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "sandbox/control.h"
 #include "sandbox/exits.h"
+#include "sandbox/group.h"
 #include "sandbox/planfile.h"
 #include "sys/fd.h"
 #include "sys/path.h"
@@ -12,7 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -87,7 +87,7 @@ static int place(struct arrangement *a, int control)
 {
     int above = PLAN_FD_PLAN + (int)a->n;
     autofd int out = fcntl(control, F_DUPFD_CLOEXEC, above);
-    if (out < 0 || detach_standard() < 0 || close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+    if (out < 0 || detach_standard() < 0 || fd_cloexec_from(3) < 0)
         return -errno;
     for (size_t i = 0; i < a->n; i++) {
         int moved = fcntl(a->fds[i], F_DUPFD_CLOEXEC, above);
@@ -159,6 +159,9 @@ static int become(const struct plan *p, int plan_fd, int control, bool die_with_
     rc = collect(&a, p, plan_fd, &what);
     if (rc < 0)
         return control_failed(control, SANDBOX_EXIT_SOURCE, "%.300s: %s", what, strerror(-rc));
+    struct err e = {0};
+    if (p->groups.len > 0 && group_enter(&p->groups, &e) < 0)
+        return control_failed(control, SANDBOX_EXIT_LIMITS, "%s", e.message);
     rc = place(&a, control);
     if (rc < 0)
         return control_failed(control, SANDBOX_EXIT_DESCRIPTORS, "%s", strerror(-rc));

@@ -5,9 +5,11 @@
 #include "sandbox/bwrap.h"
 #include "sandbox/environ.h"
 #include "sandbox/filter.h"
+#include "sandbox/group.h"
 #include "sandbox/layout.h"
 #include "sandbox/paths.h"
 #include "sandbox/scope.h"
+#include "sandbox/zygote.h"
 #include "sys/fd.h"
 #include "sys/privdir.h"
 #include "wire/plan.h"
@@ -59,6 +61,20 @@ static void add_isolation(struct plan *p)
                 "--cap-drop", "ALL", "--chdir", "/", NULL);
 }
 
+/* What process 1 needs to lay the masks, and to give even its bounding set up afterwards. */
+static void add_capabilities(struct plan *p)
+{
+    if (p->masks.len > 0)
+        layout_args(p, "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP", NULL);
+}
+
+static void take_limits(const struct helper_request *r, struct plan *p)
+{
+    p->limits[PLAN_LIMIT_CPU_SECONDS] = r->limits.cpu_seconds;
+    p->limits[PLAN_LIMIT_FILE_SIZE] = r->limits.file_size;
+    p->limits[PLAN_LIMIT_FILES] = r->limits.open_files;
+}
+
 static int fill_plan(const struct helper_request *r, struct plan *p, struct err *e)
 {
     if (r->network == HELPER_NETWORK_ENABLED)
@@ -73,9 +89,12 @@ static int fill_plan(const struct helper_request *r, struct plan *p, struct err 
     environ_build(r, &p->env);
     add_isolation(p);
     if (check_size(&p->argv, &p->env, e) < 0 || scope_build(&r->view, p, e) < 0 ||
-        bwrap_find(r->view.workspace, &p->bwrap, e) < 0)
+        bwrap_find(r->view.workspace, &p->bwrap, e) < 0 || group_plan(r, p, e) < 0)
         return -1;
-    return filter_build(&p->filter, e);
+    add_capabilities(p);
+    take_limits(r, p);
+    filter_add(r->debug, &p->filter);
+    return r->zygote ? zygote_plan(r, p, e) : 0;
 }
 
 /* Where a command can write, it could exchange the plan of the next one. */
@@ -85,6 +104,7 @@ static int check_parent(const struct view *v, const char *parent, struct err *e)
     if (real == NULL)
         return err_sys(e, ERR_PROCESS_SPAWN_FAILED, errno, "plans cannot be stored in %s", parent);
     bool within = v->workspace_writable && paths_within(real, v->workspace);
+    within |= v->shared_tmp && paths_within(real, "/tmp");
     for (size_t i = 0; i < v->n_mounts && !within; i++)
         within = v->mounts[i].writable && paths_within(real, v->mounts[i].path);
     if (within)

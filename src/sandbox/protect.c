@@ -3,109 +3,100 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "sandbox/gitdir.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Protect `target` (canonical), and fix every directory between it and the writable bind around
- * it. */
-static void fence(struct layout *l, const char *target)
+/* False when it is there already. */
+static bool guard(struct plan *p, const char *path, const char *link)
 {
-    const struct layout_item *root = layout_writable(l, target);
-    if (root == NULL || (strcmp(root->path, target) == 0 && root->rank != LAYOUT_RANK_FENCE))
-        return;
-    size_t from = strlen(root->path);
-    autofree char *step = mem_strdup(target);
-    for (char *slash = strchr(step + from, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (strlen(step) > from)
-            layout_add(l, LAYOUT_BIND_RW, LAYOUT_RANK_FENCE, step, NULL);
-        *slash = '/';
+    for (size_t i = 0; i < p->guards.len; i += 2) {
+        if (str_eq(p->guards.items[i], path))
+            return false;
     }
-    layout_add(l, LAYOUT_BIND, LAYOUT_RANK_PROTECTED, target, NULL);
-}
-
-/* The first line of a small regular file, or NULL. */
-static char *read_line(const char *path)
-{
-    char text[PATH_MAX + 16];
-    autofd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (n <= 0)
-        return NULL;
-    text[n] = '\0';
-    text[strcspn(text, "\r\n")] = '\0';
-    return mem_strdup(text);
-}
-
-/* `path` as git reads it from a file in `dir`; canonical, or NULL when it is not there. */
-static char *resolve(const char *dir, const char *path)
-{
-    autofree char *full = path[0] == '/' ? mem_strdup(path) : mem_printf("%s/%s", dir, path);
-    return realpath(full, NULL);
-}
-
-/* `.git` as a file points to the real directory (worktrees, submodules), and that may point to the
- * one it shares with others. */
-static void fence_git_directory(const char *workspace, const char *pointer, struct layout *l)
-{
-    autofree char *line = read_line(pointer);
-    if (line == NULL || !str_starts(line, "gitdir:"))
-        return;
-    const char *target = line + strlen("gitdir:");
-    autofree char *git_dir = resolve(workspace, target + strspn(target, " \t"));
-    if (git_dir == NULL)
-        return;
-    fence(l, git_dir);
-    autofree char *common_file = mem_printf("%s/commondir", git_dir);
-    autofree char *common = read_line(common_file);
-    autofree char *common_dir = common == NULL ? NULL : resolve(git_dir, common);
-    if (common_dir != NULL)
-        fence(l, common_dir);
-}
-
-static void guard(struct plan *p, const char *name, const char *link)
-{
-    strv_add(&p->guards, name);
+    strv_add(&p->guards, path);
     strv_add(&p->guards, link);
+    return true;
 }
 
-static void protect_link(const char *name, const char *path, struct layout *l, struct plan *p)
+/* Where a link leads although nothing is there; NULL when not even its directory is. */
+static char *missing_target(const char *path, const char *target)
+{
+    autofree char *full =
+        target[0] == '/' ? mem_strdup(target)
+                         : mem_printf("%.*s/%s", (int)(strrchr(path, '/') - path), path, target);
+    char *leaf = strrchr(full, '/');
+    *leaf++ = '\0';
+    autofree char *dir = realpath(full[0] == '\0' ? "/" : full, NULL);
+    if (dir == NULL || leaf[0] == '\0' || str_eq(leaf, ".") || str_eq(leaf, ".."))
+        return NULL;
+    return mem_printf("%s/%s", str_eq(dir, "/") ? "" : dir, leaf);
+}
+
+static void protect_link(const char *path, struct layout *l, struct plan *p)
 {
     char target[PATH_MAX];
     ssize_t n = readlink(path, target, sizeof(target) - 1);
     if (n <= 0)
         return;
     target[n] = '\0';
-    guard(p, name, target);
+    if (!guard(p, path, target))
+        return;
     autofree char *real = realpath(path, NULL);
+    autofree char *missing = real == NULL ? missing_target(path, target) : NULL;
     if (real != NULL)
-        fence(l, real);
+        protect_path(real, l, p);
+    else if (missing != NULL)
+        protect_path(missing, l, p);
 }
 
-static void protect_name(const struct view *v, const char *name, struct layout *l, struct plan *p)
+void protect_path(const char *path, struct layout *l, struct plan *p)
 {
     struct stat st;
-    autofree char *path = mem_printf("%s/%s", v->workspace, name);
-    if (lstat(path, &st) < 0) {
-        guard(p, name, "");
-    } else if (S_ISLNK(st.st_mode)) {
-        protect_link(name, path, l, p);
-    } else {
+    if (layout_writable(l, path) == NULL)
+        return;
+    layout_fence(l, path);
+    if (lstat(path, &st) < 0)
+        guard(p, path, "");
+    else if (S_ISLNK(st.st_mode))
+        protect_link(path, l, p);
+    else
         layout_add(l, LAYOUT_BIND, LAYOUT_RANK_PROTECTED, path, NULL);
-        if (S_ISREG(st.st_mode) && str_eq(name, ".git"))
-            fence_git_directory(v->workspace, path, l);
+}
+
+static void protect_in(const struct view *v, const char *dir, const char *name, struct layout *l,
+                       struct plan *p)
+{
+    autofree char *path = mem_printf("%s/%s", dir, name);
+    if (str_eq(strrchr(path, '/') + 1, ".git"))
+        gitdir_protect(v, path, l, p);
+    else
+        protect_path(path, l, p);
+}
+
+static void protect_mounts(const struct view *v, struct layout *l, struct plan *p)
+{
+    struct stat st;
+    for (size_t i = 0; i < v->n_mounts; i++) {
+        const struct view_mount *m = &v->mounts[i];
+        if (!m->writable || !m->protect || lstat(m->path, &st) < 0 || !S_ISDIR(st.st_mode))
+            continue;
+        for (size_t j = 0; view_protected[j] != NULL; j++)
+            protect_in(v, m->path, view_protected[j], l, p);
     }
 }
 
 void protect_add(const struct view *v, struct layout *l, struct plan *p)
 {
+    protect_mounts(v, l, p);
     if (!v->workspace_writable)
         return;
     for (size_t i = 0; i < v->protect.len; i++)
-        protect_name(v, v->protect.items[i], l, p);
+        protect_in(v, v->workspace, v->protect.items[i], l, p);
+    if (strv_has(&v->protect, ".git"))
+        gitdir_protect_nested(v, l, p);
 }

@@ -1,11 +1,11 @@
-/* sandbox/protect: the names directly under a writable workspace that stay as they are (H3).
+/* sandbox/protect: paths in writable places that stay as they are (H3).
  *
- * Theory. A name that exists becomes a read-only mount point: it can be neither written nor
- * renamed. A name that does not exist gets no mount point, because that would have to be made on
- * the host and would stay there when we are killed (A7-A9); it is handed to the guard inside
- * (sandbox/guard), as is a symbolic link (A14), which cannot be mounted over by itself. Where a
- * link or a `.git` file points into a writable place, the target is protected too, and every
- * directory on the way becomes a mount point of its own, so that none can be renamed away (A1, A2).
+ * Theory. A path that exists becomes a read-only mount point: it can be neither written nor
+ * renamed, and every directory on the way becomes a mount point of its own, so that none can be
+ * renamed away (A1, A2). A path that does not exist gets no mount point, because that would have to
+ * be made on the host and would stay there when we are killed (A7-A9); it is handed to the guard
+ * inside (sandbox/guard), as is a symbolic link (A14), which cannot be mounted over by itself; the
+ * target of a link is protected as well.
  *
  * Must not: create anything, or fail because one entry is odd.
  */
@@ -15,8 +15,11 @@
 #include "sandbox/layout.h"
 #include "wire/view.h"
 
-/* Add the mounts to `l`, which must hold the workspace and all writable mounts, and the guarded
- * names to p->guards. */
+/* Protect one absolute path. Where it is not in a writable place there is nothing to do. */
+void protect_path(const char *path, struct layout *l, struct plan *p);
+
+/* Protect what the view asks for: its list, and every repository of the workspace. `l` must hold
+ * the workspace and all writable mounts. */
 void protect_add(const struct view *v, struct layout *l, struct plan *p);
 
 #endif

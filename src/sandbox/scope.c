@@ -3,7 +3,9 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "sandbox/deny.h"
 #include "sandbox/layout.h"
+#include "sandbox/masks.h"
 #include "sandbox/paths.h"
 #include "sandbox/protect.h"
 #include "sandbox/secrets.h"
@@ -118,8 +120,31 @@ static void add_platform(struct layout *l)
     }
 }
 
-static void add_private(struct layout *l)
+/* Names of /dev that must exist; a disk or the memory of the machine is not among them. */
+static int add_devices(const struct view *v, struct layout *l, struct err *e)
 {
+    struct stat st;
+    for (size_t i = 0; i < v->devices.len; i++) {
+        const char *path = v->devices.items[i];
+        if (!paths_within(path, "/dev") || strlen(path) <= strlen("/dev/"))
+            return err_set(e, ERR_INVALID_COMMAND, "devices: %s does not lie in /dev", path);
+        if (check_canonical("devices", path, e) < 0)
+            return -1;
+        if (lstat(path, &st) < 0 || (!S_ISCHR(st.st_mode) && !S_ISDIR(st.st_mode)))
+            return err_set(e, ERR_INVALID_COMMAND,
+                           "devices: %s is neither a character device nor a directory", path);
+        layout_add(l, LAYOUT_DEVICE, LAYOUT_RANK_MOUNT, path, NULL);
+    }
+    return 0;
+}
+
+static void add_private(const struct view *v, struct layout *l)
+{
+    if (v->shared_tmp) {
+        layout_add(l, LAYOUT_BIND_RW, LAYOUT_RANK_PRIVATE, "/tmp", NULL);
+        layout_add(l, LAYOUT_DIR, LAYOUT_RANK_PRIVATE, SCOPE_HOME_SHARED_TMP, NULL);
+        return;
+    }
     struct sysinfo info = {0};
     unsigned long long bytes = TMP_BYTES_MAX;
     if (sysinfo(&info) == 0 && (unsigned long long)info.totalram * info.mem_unit / 2 < bytes)
@@ -140,13 +165,17 @@ static void add_binds(const struct view *v, struct layout *l)
 
 int scope_build(const struct view *v, struct plan *p, struct err *e)
 {
-    autolayout l = {.whole = v->read == VIEW_READ_ALL};
-    if (check_view(v, e) < 0)
+    autolayout l = {.whole = v->read == VIEW_READ_ALL,
+                    .masks = masks_possible() ? masks_worth() : 0,
+                    .inherited_proc = v->inherited_proc};
+    if (check_view(v, e) < 0 || add_devices(v, &l, e) < 0)
         return -1;
     add_platform(&l);
-    add_private(&l);
+    add_private(v, &l);
     add_binds(v, &l);
     protect_add(v, &l, p);
     secrets_add(v, &l);
+    if (deny_add(v, &l, e) < 0)
+        return -1;
     return layout_write(&l, p, e);
 }

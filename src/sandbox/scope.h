@@ -12,8 +12,9 @@
 #include "wire/plan.h"
 #include "wire/view.h"
 
-/* Where HOME is inside; in the private /tmp. */
+/* Where HOME is inside: in the private /tmp, or in the private /dev/shm when /tmp is the host's. */
 #define SCOPE_HOME "/tmp/home"
+#define SCOPE_HOME_SHARED_TMP "/dev/shm/home"
 
 /* Append the mounts to p->args and p->sources, the guarded names to p->guards. Errors:
  * INVALID_COMMAND with the path and the rule, LIMIT_EXCEEDED. */

@@ -29,6 +29,10 @@ static void hide(struct layout *l, enum layout_rank rank, const char *path)
     autofree char *real = realpath(path, NULL);
     if (real == NULL || stat(real, &st) < 0 || holds_platform(real))
         return;
+    /* What we may not read the command may not either: it has our rights and no capability. */
+    if (rank == LAYOUT_RANK_SECRET && geteuid() != 0 && access(real, R_OK) < 0 &&
+        (!S_ISDIR(st.st_mode) || access(real, X_OK) < 0))
+        return;
     layout_add(l, S_ISDIR(st.st_mode) ? LAYOUT_HIDE_DIR : LAYOUT_HIDE_FILE, rank, real, NULL);
 }
 
@@ -96,13 +100,47 @@ static void hide_homes(struct layout *l)
         hide_home(l, homes.items[i]);
 }
 
+/* The paths of every socket that listens in our network namespace (C15): a path socket does not
+ * care for the one that a command has. Sockets of other namespaces, those bound by a relative path,
+ * and what comes after the plan are not in the list. */
+static void hide_sockets(struct layout *l)
+{
+    FILE *f = fopen("/proc/net/unix", "re");
+    char *line = NULL;
+    size_t cap = 0;
+    struct stat st;
+    while (f != NULL && getline(&line, &cap, f) > 0) {
+        char *path = strstr(line, " /");
+        if (path == NULL)
+            continue;
+        path++;
+        path[strcspn(path, "\n")] = '\0';
+        if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && access(path, W_OK) == 0)
+            hide(l, LAYOUT_RANK_SECRET, path);
+    }
+    free(line);
+    if (f != NULL)
+        fclose(f);
+}
+
+/* The operator's: where a command can write it must not be moved to another name either. */
+static void hide_named(struct layout *l, const char *path)
+{
+    autofree char *real = realpath(path, NULL);
+    if (real == NULL)
+        return;
+    layout_fence(l, real);
+    hide(l, LAYOUT_RANK_HIDDEN, real);
+}
+
 void secrets_add(const struct view *v, struct layout *l)
 {
     hide_table(l, view_etc_secrets);
     if (v->read == VIEW_READ_ALL) {
         hide_table(l, view_host_secrets);
         hide_homes(l);
+        hide_sockets(l);
     }
     for (size_t i = 0; i < v->hidden.len; i++)
-        hide(l, LAYOUT_RANK_HIDDEN, v->hidden.items[i]);
+        hide_named(l, v->hidden.items[i]);
 }

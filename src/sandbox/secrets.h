@@ -2,7 +2,8 @@
  *
  * Theory. With the platform view that is a short list below /etc. With the whole file system it is
  * the usual secret places of every home directory on the machine (from the user database, from
- * /home and from $HOME), the run-time sockets of engines and buses, and other state. Only what
+ * /home and from $HOME), the run-time sockets of engines and buses, every other socket
+ * that listens, and other state. Only what
  * exists becomes an item; a link is followed, since what must not be read is its target.
  *
  * Must not: hide a directory of the platform because somebody's link leads there.

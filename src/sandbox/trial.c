@@ -139,6 +139,18 @@ static int start(int plan, int out, int control)
     _exit(outer_become_plan(plan, control, true));
 }
 
+/* bubblewrap that is killed while it sets up leaves a child behind that waits for ever. Its group is
+ * killed while the unreaped leader still holds the number. */
+static void end_group(int pid)
+{
+    siginfo_t info;
+    while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+        continue;
+    kill(-pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
 static int run_plan(int plan, unsigned timeout_ms, struct report *ret, struct err *e)
 {
     int out[2], control[2];
@@ -158,8 +170,7 @@ static int run_plan(int plan, unsigned timeout_ms, struct report *ret, struct er
         fd_close(&control[0]);
         if (rc < 0)
             kill(-pid, SIGKILL);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-            continue;
+        end_group(pid);
     }
     return rc;
 }

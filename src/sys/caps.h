@@ -1,5 +1,5 @@
-/* sys/caps: the capabilities of this process, read by capget(2).
- * Must not: change them.
+/* sys/caps: the capabilities of this process: reading them and giving all of them up.
+ * Must not: gain any.
  */
 #ifndef CODESPACE_SYS_CAPS_H
 #define CODESPACE_SYS_CAPS_H
@@ -8,5 +8,9 @@
 
 /* Effective and permitted sets or'ed together. 0 or -errno. */
 int caps_get(uint64_t *ret);
+
+/* Give up every capability for good: the bounding set as far as it is ours to change (that needs
+ * CAP_SETPCAP), then effective, permitted, inheritable and with them ambient. 0 or -errno. */
+int caps_drop_all(void);
 
 #endif

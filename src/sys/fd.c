@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -95,7 +96,7 @@ int fd_write_all(int fd, const void *data, size_t n)
 }
 
 /* Kernels before 5.9, or a filter that denies close_range: by the list of what is open. */
-static int close_listed(int lowest)
+static int each_listed(int lowest, void (*act)(int fd))
 {
     DIR *dir = opendir("/proc/self/fd");
     if (dir == NULL)
@@ -105,17 +106,34 @@ static int close_listed(int lowest)
         if (num_parse_u64(entry->d_name, (uint64_t)lowest, INT32_MAX, &fd) < 0)
             continue;
         if ((int)fd != dirfd(dir))
-            close((int)fd);
+            act((int)fd);
     }
     closedir(dir);
     return 0;
+}
+
+static void close_one(int fd)
+{
+    close(fd);
+}
+
+static void cloexec_one(int fd)
+{
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
 int fd_close_from(int lowest)
 {
     if (close_range((unsigned)lowest, ~0u, 0) == 0)
         return 0;
-    return close_listed(lowest);
+    return each_listed(lowest, close_one);
+}
+
+int fd_cloexec_from(int lowest)
+{
+    if (close_range((unsigned)lowest, ~0u, CLOSE_RANGE_CLOEXEC) == 0)
+        return 0;
+    return each_listed(lowest, cloexec_one);
 }
 
 void fd_close(int *fd)

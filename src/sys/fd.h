@@ -43,6 +43,9 @@ int fd_write_all(int fd, const void *data, size_t n);
 /* Close every descriptor from `lowest` up. 0 or -errno. For programs that are about to exec. */
 int fd_close_from(int lowest);
 
+/* Set close-on-exec on every descriptor from `lowest` up. 0 or -errno. */
+int fd_cloexec_from(int lowest);
+
 /* Close *fd when it is >= 0 and leave -1. */
 void fd_close(int *fd);
 

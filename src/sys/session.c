@@ -7,19 +7,21 @@
 #include "sys/spawn.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* A member that forks while we walk can be missed once; its child is found by the next walk. */
 #define WALKS_MAX 4
 
-/* The group of `pid` when it is a live member of session `sid`, else -1. The name in the second
- * field may hold anything, so the fields are counted from the last closing bracket. */
-static pid_t member_group(pid_t pid, pid_t sid)
+/* The session of `pid` when it lives, and its group; else -1. The name in the second field may hold
+ * anything, so the fields are counted from the last closing bracket. */
+static pid_t session_of(pid_t pid, pid_t *ret_group)
 {
     char path[64];
     char text[512];
@@ -34,7 +36,15 @@ static pid_t member_group(pid_t pid, pid_t sid)
     int parent = 0, group = 0, session = 0;
     if (after == NULL || sscanf(after + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4)
         return -1;
-    return session == sid && state != 'Z' && state != 'X' ? group : -1;
+    *ret_group = group;
+    return state != 'Z' && state != 'X' ? session : -1;
+}
+
+/* The group of `pid` when it is a live member of session `sid`, else -1. */
+static pid_t member_group(pid_t pid, pid_t sid)
+{
+    pid_t group = -1;
+    return session_of(pid, &group) == sid ? group : -1;
 }
 
 static void signal_member(pid_t pid, pid_t sid, int signal)
@@ -75,4 +85,61 @@ unsigned session_signal(pid_t sid, int signal)
         (void)kill(-sid, signal);
     }
     return members;
+}
+
+int session_reap(int pidfd, bool walk, struct spawn_end *ret)
+{
+    siginfo_t info = {0};
+    if (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+        return -errno;
+    if (info.si_pid == 0)
+        return -EAGAIN;
+    if (walk && info.si_code != CLD_EXITED)
+        (void)session_signal(info.si_pid, SIGKILL);
+    else
+        (void)kill(-info.si_pid, SIGKILL);
+    return spawn_reap(pidfd, ret);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    pid_t x = *(const pid_t *)a;
+    pid_t y = *(const pid_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Kill the members of all of them; how many there were besides the leaders. */
+static unsigned walk_all(const pid_t *sids, size_t n)
+{
+    unsigned found = 0;
+    DIR *dir = opendir("/proc");
+    if (dir == NULL)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        uint64_t pid = 0;
+        pid_t group = -1;
+        if (num_parse_u64(entry->d_name, 1, INT32_MAX, &pid) < 0)
+            continue;
+        pid_t sid = session_of((pid_t)pid, &group);
+        if (sid < 0 || sid == (pid_t)pid ||
+            bsearch(&sid, sids, n, sizeof(*sids), by_number) == NULL)
+            continue;
+        found++;
+        signal_member((pid_t)pid, sid, SIGKILL);
+    }
+    closedir(dir);
+    return found;
+}
+
+void session_kill_all(pid_t *sids, size_t n)
+{
+    if (n == 0)
+        return;
+    qsort(sids, n, sizeof(*sids), by_number);
+    for (int i = 0; i < WALKS_MAX; i++) {
+        for (size_t k = 0; k < n; k++)
+            (void)kill(-sids[k], SIGKILL);
+        if (walk_all(sids, n) == 0)
+            return;
+    }
 }

@@ -11,10 +11,23 @@
 #ifndef CODESPACE_SYS_SESSION_H
 #define CODESPACE_SYS_SESSION_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 /* Send `signal` to all of session `sid`, whose leader is our unreaped child. Returns how many live
  * processes other than the leader there were. */
 unsigned session_signal(pid_t sid, int signal);
+
+/* Reap the child behind pidfd, the leader of a session, when it has ended; what is left of its
+ * group is killed first, while the unreaped leader still holds the number. (bubblewrap that is
+ * killed while it sets up leaves a child behind that waits for ever.) With `walk`, and when it was
+ * killed itself, all of the session is: that reads all of /proc. As spawn_reap. */
+struct spawn_end;
+int session_reap(int pidfd, bool walk, struct spawn_end *ret);
+
+/* Kill all of many sessions, each led by an unreaped child of ours: one walk for all of them. The
+ * ids are sorted in place. */
+void session_kill_all(pid_t *sids, size_t n);
 
 #endif

@@ -175,8 +175,8 @@ static void protected_file(char **args)
     for (; *args != NULL; args++) {
         refused(open(*args, O_WRONLY), EROFS, *args);
         refused(unlink(*args), EBUSY, *args);
-        refused(rename(*args, "moved"), EBUSY, *args);
-        refused(rename("decoy", *args), EBUSY, *args);
+        refused_or(rename(*args, "moved"), EBUSY, EXDEV, *args);
+        refused_or(rename("decoy", *args), EBUSY, EXDEV, *args);
     }
 }
 

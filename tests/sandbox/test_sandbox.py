@@ -31,7 +31,7 @@ LIMIT = 30  # seconds that nothing here should ever need
 EXIT = {
     "usage": 180, "setuid": 181, "plan_file": 182, "plan_form": 183, "descriptors": 184,
     "source": 185, "bwrap_start": 186, "bwrap": 187, "guard": 192, "terminal": 193, "cwd": 194,
-    "lost": 196,
+    "lost": 196, "limits": 198,
 }
 
 

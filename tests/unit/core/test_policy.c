@@ -96,7 +96,20 @@ static const struct {
     {".gitignore", true, true},
     {".github/workflows/x.yml", true, true},
     {".GIT/config", true, true},
-    {"sub/.git/config", true, true},
+    {"sub/.git/config", true, false},
+    {"sub/.git", true, false},
+    {"sub/.github", true, true},
+    {"sub/.agents/x", true, true},
+    {"ci/deploy.sh", true, false},
+    {"ci/deploy.sh/x", true, false},
+    {"ci/deploy.sh2", true, true},
+    {"ci", true, true},
+    {"a/key.pem", false, false},
+    {"a/key.pem/x", false, false},
+    {"a/key.pem.txt", true, true},
+    {"keys", true, true},
+    {"keys/a/b", false, false},
+    {"sub/keys/a", true, true},
     {"secret", false, false},
     {"secret/key", false, false},
     {"secrets", true, true},
@@ -115,6 +128,13 @@ static void test_paths(void **state)
     strv_add(&ws.hidden, "/ws/sub/.env");
     strv_add(&ws.hidden, "/ws_other/a"); /* A17: not in /ws */
     strv_add(&ws.hidden, "/etc/shadow");
+    strv_add(&ws.protect, "ci/deploy.sh");
+    strv_add(&ws.deny_read, "*.pem");
+    strv_add(&ws.deny_read, "keys/");
+    struct glob deny[2];
+    ws.deny = deny;
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(glob_compile(ws.deny_read.items[i], &deny[i], &e), 0);
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
         int read = policy_check_read_path(&ws, paths[i].path, &e);
         int write = policy_check_write_path(&ws, paths[i].path, &e);
@@ -131,7 +151,15 @@ static void test_paths(void **state)
     policy_check_write_path(&ws, ".git/config", &e);
     assert_non_null(
         strstr(e.message, "\".git/config\" cannot be written: \".git\" directly under"));
+    policy_check_read_path(&ws, "keys/a", &e);
+    assert_non_null(strstr(e.message, "rule: deny_read \"keys/\""));
+    policy_check_write_path(&ws, "ci/deploy.sh", &e);
+    assert_non_null(strstr(e.message, "rule: protect \"ci/deploy.sh\""));
+    for (size_t i = 0; i < 2; i++)
+        glob_fini(&deny[i]);
     strv_fini(&ws.hidden);
+    strv_fini(&ws.protect);
+    strv_fini(&ws.deny_read);
 }
 
 static void test_env_names(void **state)

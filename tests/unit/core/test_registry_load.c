@@ -68,7 +68,24 @@ static const struct {
      "c.json: workspaces.demo.profle: no such name here; did you mean \"profile\"?"},
     {WS(ROOT ",\"writable\":true"),
      "c.json: workspaces.demo.writable: no such name here; accepted: root, profile, environment, "
-     "network, approvals, sandbox, read, mounts, hide, env"},
+     "network, approvals, sandbox, read, mounts, hide, env, protect, deny_read, git, tmp, proc, "
+     "devices, debug, limits, cgroup_parent"},
+    {WS(ROOT ",\"protect\":[\"/abs\"]"),
+     "c.json: workspaces.demo.protect[0]: \"/abs\" is not a path relative to the workspace, "
+     "without empty, \".\" and \"..\" components"},
+    {WS(ROOT ",\"protect\":[\"a\",\"a/../b\"]"),
+     "c.json: workspaces.demo.protect[1]: \"a/../b\" is not a path relative to the workspace, "
+     "without empty, \".\" and \"..\" components"},
+    {WS(ROOT ",\"deny_read\":[\"**\"]"),
+     "c.json: workspaces.demo.deny_read[0]: \"**\" would hide the whole workspace"},
+    {WS(ROOT ",\"devices\":[\"/etc/passwd\"]"),
+     "c.json: workspaces.demo.devices[0]: \"/etc/passwd\" does not lie in /dev"},
+    {WS(ROOT ",\"limits\":{\"memory\":0}"), "c.json: workspaces.demo.limits.memory: the value 0 is "
+                                            "out of range; 1 to 18446744073709551615 is "
+                                            "accepted"},
+    {WS(ROOT ",\"limits\":{\"memory\":1}"),
+     "c.json: workspaces.demo.limits: memory, pids and cpu_percent need a control group; name a "
+     "directory that this server may make groups in (\"cgroup_parent\")"},
     {WS(ROOT ",\"profile\":\"host-admin\""),
      "c.json: workspaces.demo.profile: \"host-admin\" is not one of \"read-only\", "
      "\"workspace-write\""},
@@ -450,12 +467,17 @@ static void test_schema_is_what_the_loader_does(void **state)
     json_object_object_foreach(json_get(workspace, "properties"), key, value)
     {
         struct json_object *values = json_get(value, "enum");
+        if (str_eq(key, "limits"))
+            assert_same_names(value, WS(ROOT ",\"limits\":{\"zzzzzzzzzzzz\":1}"));
         if (values == NULL)
             continue;
+        /* tmp "shared" is refused where the server's own is shared with it */
+        setenv("TMPDIR", "/var/tmp", 1);
         assert_enum_loads(key, values);
+        unsetenv("TMPDIR");
         enums++;
     }
-    assert_int_equal(enums, 5);
+    assert_int_equal(enums, 8);
 }
 
 int main(void)

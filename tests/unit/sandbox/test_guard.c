@@ -26,9 +26,9 @@ static int remove_base(void **state)
 
 static void fill(struct strv *names, const char *git_link)
 {
-    strv_add(names, ".git");
+    strv_addf(names, "%s/.git", base);
     strv_add(names, git_link);
-    strv_add(names, ".codex");
+    strv_addf(names, "%s/.codex", base);
     strv_add(names, "");
 }
 
@@ -39,7 +39,7 @@ static void test_created_is_removed(void **state)
     struct err e = {0};
     autostrv names = {0};
     fill(&names, "");
-    assert_int_equal(guard_init(&g, base, &names, &e), 0);
+    assert_int_equal(guard_init(&g, &names, &e), 0);
     assert_int_equal(guard_sweep(&g, &e), 0);
     assert_false(g.touched[0] || g.touched[1]);
     assert_int_equal(mkdir(".git", 0700), 0);
@@ -65,7 +65,7 @@ static void test_link_is_put_back(void **state)
     autostrv names = {0};
     fill(&names, "/somewhere");
     assert_int_equal(symlink("/somewhere", ".git"), 0);
-    assert_int_equal(guard_init(&g, base, &names, &e), 0);
+    assert_int_equal(guard_init(&g, &names, &e), 0);
     assert_int_equal(unlink(".git"), 0);
     assert_int_equal(symlink("/elsewhere", ".git"), 0);
     assert_int_equal(guard_sweep(&g, &e), 0);
@@ -84,7 +84,7 @@ static void test_changed_before(void **state)
     autostrv names = {0};
     fill(&names, "");
     assert_int_equal(mkdir(".git", 0700), 0);
-    assert_int_equal(guard_init(&g, base, &names, &e), -1);
+    assert_int_equal(guard_init(&g, &names, &e), -1);
     assert_int_equal(e.code, ERR_PATH_PROTECTED);
     assert_non_null(strstr(e.message, ".git"));
     guard_fini(&g);
@@ -97,7 +97,7 @@ static void test_nothing_to_guard(void **state)
     struct guard g;
     struct err e = {0};
     struct strv none = {0};
-    assert_int_equal(guard_init(&g, "/nonexistent", &none, &e), 0);
+    assert_int_equal(guard_init(&g, &none, &e), 0);
     assert_int_equal(guard_sweep(&g, &e), 0);
     guard_fini(&g);
 }

@@ -1,0 +1,282 @@
+/* sandbox/gitdir: see gitdir.h. */
+#include "sandbox/gitdir.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "sandbox/paths.h"
+#include "sandbox/protect.h"
+#include "sandbox/walk.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A git configuration larger than this is not looked into. */
+#define CONFIG_MAX 65536
+
+/* Linked worktrees and submodules of one repository. */
+#define CHILDREN_SCAN_MAX 20000u
+
+/* In every git directory; "info" as a whole, since its attributes name filters. */
+static const char *const pieces[] = {"hooks", "config",    "config.worktree",
+                                     "info",  "commondir", "gitdir"};
+
+struct git {
+    const struct view *v;
+    struct layout *l;
+    struct plan *p;
+};
+
+/* ---- reading what git wrote ---- */
+
+/* At most cap - 1 bytes of a regular file, or "". */
+static void read_text(const char *path, char *ret, size_t cap)
+{
+    struct stat st;
+    autofd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ? -1 : read(fd, ret, cap - 1);
+    ret[n < 0 ? 0 : n] = '\0';
+}
+
+/* The first line, or NULL. */
+static char *read_line(const char *path)
+{
+    char text[PATH_MAX + 16];
+    read_text(path, text, sizeof(text));
+    text[strcspn(text, "\r\n")] = '\0';
+    return text[0] == '\0' ? NULL : mem_strdup(text);
+}
+
+/* `path` as git reads it from a file in `dir`; canonical, or NULL when it is not there. */
+static char *resolve(const char *dir, const char *path)
+{
+    autofree char *full = path[0] == '/' ? mem_strdup(path) : mem_printf("%s/%s", dir, path);
+    return realpath(full, NULL);
+}
+
+static char *parent_of(const char *path)
+{
+    return mem_dup(path, (size_t)(strrchr(path, '/') - path));
+}
+
+/* Where the pointer file leads, or NULL. */
+static char *read_pointer(const char *dot_git)
+{
+    autofree char *line = read_line(dot_git);
+    if (line == NULL || !str_starts(line, "gitdir:"))
+        return NULL;
+    const char *target = line + strlen("gitdir:");
+    autofree char *dir = parent_of(dot_git);
+    return resolve(dir, target + strspn(target, " \t"));
+}
+
+/* The directory that `git_dir` shares with others; itself when it shares none. */
+static char *common_of(const char *git_dir)
+{
+    autofree char *file = mem_printf("%s/commondir", git_dir);
+    autofree char *line = read_line(file);
+    char *common = line == NULL ? NULL : resolve(git_dir, line);
+    return common != NULL ? common : mem_strdup(git_dir);
+}
+
+/* The value of `key` in any section of git_dir's config, without quotes, or NULL. Which section
+ * does not matter: one line too many is a path too many that is protected or compared. */
+static char *config_value(const char *git_dir, const char *key)
+{
+    char text[CONFIG_MAX];
+    char *save = NULL;
+    autofree char *path = mem_printf("%s/config", git_dir);
+    read_text(path, text, sizeof(text));
+    for (char *line = strtok_r(text, "\r\n", &save); line; line = strtok_r(NULL, "\r\n", &save)) {
+        line += strspn(line, " \t");
+        if (strncasecmp(line, key, strlen(key)) != 0)
+            continue;
+        line += strlen(key);
+        line += strspn(line, " \t");
+        if (*line++ != '=')
+            continue;
+        line += strspn(line, " \t\"");
+        size_t n = strlen(line);
+        while (n > 0 && strchr(" \t\"", line[n - 1]) != NULL)
+            n--;
+        return mem_dup(line, n);
+    }
+    return NULL;
+}
+
+/* Whether a submodule's config says core.worktree = `work_tree`. */
+static bool config_names(const char *git_dir, const char *work_tree)
+{
+    autofree char *value = config_value(git_dir, "worktree");
+    autofree char *named = value == NULL ? NULL : resolve(git_dir, value);
+    return str_eq(named, work_tree);
+}
+
+/* Whether the git directory belongs to the work tree whose pointer leads to it, by its own word. */
+static bool is_answered(const char *git_dir, const char *common, const char *dot_git)
+{
+    autofree char *work_tree = parent_of(dot_git);
+    autofree char *file = mem_printf("%s/gitdir", git_dir);
+    autofree char *line = read_line(file);
+    if (line == NULL)
+        return config_names(git_dir, work_tree);
+    autofree char *back = resolve(git_dir, line);
+    autofree char *worktrees = mem_printf("%s/worktrees", common);
+    return str_eq(back, dot_git) && paths_within(git_dir, worktrees);
+}
+
+/* ---- one git directory ---- */
+
+static void protect_pieces(const struct git *g, const char *git_dir)
+{
+    for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
+        autofree char *path = mem_printf("%s/%s", git_dir, pieces[i]);
+        protect_path(path, g->l, g->p);
+    }
+}
+
+struct children {
+    const struct git *g;
+    const char *dir;
+};
+
+/* A directory with a file HEAD is a git directory; in it only its own submodules matter, which lie
+ * in "modules", and its worktrees. */
+static bool visit_child(void *arg, const char *path, bool is_directory)
+{
+    const struct children *c = arg;
+    if (!is_directory)
+        return false;
+    autofree char *child = mem_printf("%s/%s", c->dir, path);
+    autofree char *head = mem_printf("%s/HEAD", child);
+    const char *leaf = strrchr(child, '/') + 1;
+    autofree char *around = parent_of(child);
+    autofree char *around_head = mem_printf("%s/HEAD", around);
+    if (access(around_head, F_OK) == 0)
+        return str_eq(leaf, "modules") || str_eq(leaf, "worktrees");
+    if (access(head, F_OK) == 0)
+        protect_pieces(c->g, child);
+    return true;
+}
+
+static void protect_children(const struct git *g, const char *git_dir, const char *name)
+{
+    autofree char *dir = mem_printf("%s/%s", git_dir, name);
+    struct children c = {g, dir};
+    walk_tree(dir, CHILDREN_SCAN_MAX, visit_child, &c);
+}
+
+/* A directory that git keeps a repository in, canonical, in a writable place. */
+static void protect_directory(const struct git *g, const char *git_dir)
+{
+    /* A pointer to the work tree itself, or around it, is nonsense that git refuses. */
+    if (paths_within(g->v->workspace, git_dir))
+        return;
+    layout_fence(g->l, git_dir);
+    if (g->v->git == VIEW_GIT_READ_ONLY) {
+        layout_add(g->l, LAYOUT_BIND, LAYOUT_RANK_PROTECTED, git_dir, NULL);
+        return;
+    }
+    layout_add(g->l, LAYOUT_BIND_RW, LAYOUT_RANK_FENCE, git_dir, NULL);
+    protect_pieces(g, git_dir);
+    protect_children(g, git_dir, "worktrees");
+    protect_children(g, git_dir, "modules");
+}
+
+/* Hooks may be kept among the files of the work tree (core.hooksPath). */
+static void protect_hooks(const struct git *g, const char *git_dir, const char *dot_git)
+{
+    autofree char *value = config_value(git_dir, "hookspath");
+    if (value == NULL || value[0] == '\0' || value[0] == '~')
+        return;
+    autofree char *work_tree = parent_of(dot_git);
+    autofree char *hooks = resolve(work_tree, value);
+    if (hooks != NULL && !paths_within(g->v->workspace, hooks))
+        protect_path(hooks, g->l, g->p);
+}
+
+/* Show a directory that is not in a writable place. */
+static void show(const struct git *g, const char *dir)
+{
+    bool writable = g->v->git == VIEW_GIT_COMMIT;
+    if (layout_writable(g->l, dir) == NULL)
+        layout_add(g->l, writable ? LAYOUT_BIND_RW : LAYOUT_BIND, LAYOUT_RANK_MOUNT, dir, NULL);
+}
+
+static void protect_pointer(const struct git *g, const char *dot_git)
+{
+    protect_path(dot_git, g->l, g->p);
+    autofree char *git_dir = read_pointer(dot_git);
+    if (git_dir == NULL)
+        return;
+    autofree char *common = common_of(git_dir);
+    protect_hooks(g, common, dot_git);
+    bool outside = layout_writable(g->l, git_dir) == NULL || layout_writable(g->l, common) == NULL;
+    if (outside && !is_answered(git_dir, common, dot_git))
+        return;
+    show(g, common);
+    show(g, git_dir);
+    if (layout_writable(g->l, common) != NULL)
+        protect_directory(g, common);
+    if (!str_eq(git_dir, common) && layout_writable(g->l, git_dir) != NULL)
+        protect_directory(g, git_dir);
+}
+
+void gitdir_protect(const struct view *v, const char *dot_git, struct layout *l, struct plan *p)
+{
+    struct git g = {v, l, p};
+    struct stat st;
+    if (lstat(dot_git, &st) < 0 || S_ISLNK(st.st_mode) || layout_writable(l, dot_git) == NULL)
+        protect_path(dot_git, l, p);
+    else if (S_ISREG(st.st_mode))
+        protect_pointer(&g, dot_git);
+    else if (S_ISDIR(st.st_mode)) {
+        protect_hooks(&g, dot_git, dot_git);
+        protect_directory(&g, dot_git);
+    }
+}
+
+/* ---- nested ones ---- */
+
+struct search {
+    const char *workspace;
+    struct strv *found; /* absolute */
+};
+
+static bool visit_entry(void *arg, const char *path, bool is_directory)
+{
+    struct search *s = arg;
+    const char *slash = strrchr(path, '/');
+    if (!str_eq(slash == NULL ? path : slash + 1, ".git"))
+        return is_directory;
+    strv_addf(s->found, "%s/%s", s->workspace, path);
+    return false;
+}
+
+void gitdir_protect_nested(const struct view *v, struct layout *l, struct plan *p)
+{
+    struct search s = {v->workspace, &p->repositories};
+    walk_tree(v->workspace, GITDIR_SCAN_MAX, visit_entry, &s);
+    size_t root = strlen(v->workspace) + strlen("/.git");
+    for (size_t i = 0; i < p->repositories.len; i++) {
+        if (strlen(p->repositories.items[i]) > root)
+            gitdir_protect(v, p->repositories.items[i], l, p);
+    }
+    p->search = true;
+}
+
+int gitdir_find_new(const char *workspace, const struct strv *known, struct strv *ret)
+{
+    autostrv found = {0};
+    struct search s = {workspace, &found};
+    int rc = walk_tree(workspace, GITDIR_SCAN_MAX, visit_entry, &s);
+    for (size_t i = 0; i < found.len; i++) {
+        if (!strv_has(known, found.items[i]))
+            strv_add(ret, found.items[i] + strlen(workspace) + 1);
+    }
+    return rc;
+}

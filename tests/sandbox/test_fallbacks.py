@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""The same walls where the kernel, a filter around us or bubblewrap offers less. Run as:
+test_fallbacks.py HELPER HOSTILE DENIED [unittest arguments]; see suite.py.
+"""
+
+import errno
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import suite
+from test_sandbox import LIMIT, Sandbox
+
+DENIED = os.path.abspath(sys.argv.pop(3))
+
+
+class Denied(Sandbox):
+    """Every call here is missing (ENOSYS) or refused (EPERM), all at once and one by one."""
+
+    CALLS = ("openat2", "clone3", "pidfd_open", "close_range", "open_tree", "mount_setattr",
+             "fsopen", "move_mount", "inotify_init1")
+
+    def deny(self, error, *names):
+        if not os.path.exists(self.helper + ".real"):
+            os.rename(self.helper, self.helper + ".real")
+        with open(self.helper, "w", encoding="utf-8") as f:
+            f.write(f"#!/bin/sh\nexec {DENIED} {error} {' '.join(names)} -- "
+                    f"{self.helper}.real \"$@\"\n")
+        os.chmod(self.helper, 0o755)
+
+    def walls(self):
+        self.put(".git/file")
+        self.put("a/b/key.pem", "words")
+        self.put("ci/run.sh")
+        options = dict(deny=["*.pem"], protect=[".git", "ci/run.sh", "a/none"])
+        self.attack("protected_directories", ".git", **options)
+        self.attack("cannot_rename", "ci", **options)
+        self.attack("namespaces", **options)
+        self.attack("proc_one", **options)
+        self.attack("reads_as_empty", "/etc/shadow", **options)
+        outcome = self.shell("cat a/b/key.pem; echo x > a/none; ! echo x > ci/run.sh", **options)
+        self.succeeds(outcome, ["a/none"])
+        self.assertEqual(outcome.out, b"")
+        outcome = self.shell(f"sleep {self.marker} & exit 3")
+        self.assertEqual((outcome.end["code"], outcome.end["background"]), (3, 1))
+        self.nothing_survives()
+
+    def test_all_are_missing(self):
+        self.deny(errno.ENOSYS, *self.CALLS)
+        self.walls()
+
+    def test_all_are_refused(self):
+        """But openat2, whose EPERM the walk answers for."""
+        self.deny(errno.EPERM, *self.CALLS)
+        self.walls()
+
+    def test_one_by_one(self):
+        for name in self.CALLS:
+            with self.subTest(name):
+                self.deny(errno.ENOSYS, name)
+                self.attack("descriptors")
+                self.put("key.pem", "words")
+                self.assertEqual(self.succeeds(self.shell("cat key.pem", deny=["*.pem"])).out, b"")
+
+    def test_group_without_pidfd(self):
+        """What cannot be done is told, and nothing runs."""
+        fake = os.path.join(self.base, "group")
+        os.mkdir(fake)
+        self.own(fake)
+        self.deny(errno.ENOSYS, "pidfd_open")
+        for name in ("cgroup.controllers", "cgroup.subtree_control"):
+            with open(f"{fake}/{name}", "w", encoding="utf-8") as f:
+                f.write("pids\n")
+        outcome = self.shell("touch ran", limits={"pids": 5}, cgroup_parent=fake)
+        self.assertEqual(outcome.end["event"], "failed")
+        self.assertEqual(os.listdir(self.ws), [])
+
+
+class OtherBubblewraps(Sandbox):
+    def fake(self, option):
+        """One that does not know an option, as it says so itself."""
+        path = os.path.join(self.base, "bwrap")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"""#!/usr/bin/python3
+import os, sys
+if sys.argv[1:] == ["--version"]:
+    print("bubblewrap 0.7.0")
+    sys.exit(0)
+fd = int(sys.argv[sys.argv.index("--args") + 1])
+at = os.lseek(fd, 0, os.SEEK_CUR)
+words = os.read(fd, 1 << 20).decode().split("\\0") + sys.argv
+os.lseek(fd, at, os.SEEK_SET)
+if "{option}" in words:
+    sys.stderr.write("bwrap: Unknown option {option}\\n")
+    sys.exit(1)
+os.execv("/usr/bin/bwrap", ["bwrap"] + sys.argv[1:])
+""")
+        os.chmod(path, 0o755)
+        return {"CODESPACE_BWRAP_BIN": path}
+
+    def test_without_argv0(self):
+        """It is not needed."""
+        plan = self.plan(["sh", "-c", "exit 9"], env=self.fake("--argv0"))
+        self.assertEqual(self.alone(plan).returncode, 9)
+
+    def test_too_old(self):
+        for option in ("--perms", "--as-pid-1", "--size"):
+            env = self.fake(option)
+            done = self.alone(self.plan(["touch", "ran"], env=env))
+            self.assertEqual(done.returncode, 187)
+            self.assertIn(option, done.stderr.decode())
+            done = subprocess.run([self.helper, "probe", "--json"], timeout=LIMIT,
+                                  capture_output=True, **self.as_user(env=env))
+            found = json.loads(done.stdout)
+            self.assertEqual((found["works"], found["cause"]), (False, "old_bwrap"), (option, found))
+        self.assertEqual(os.listdir(self.ws), [])
+
+
+class Sockets(Sandbox):
+    def test_sockets_that_listen_are_hidden(self):
+        """[C15] With the whole view, wherever they lie; datagram pairs included."""
+        where = os.path.join("/var/lib" if os.getuid() == 0 else self.base, f"s{self.marker}")
+        os.mkdir(where, 0o755)
+        paths = []
+        try:
+            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                path = f"{where}/{kind}"
+                server = socket.socket(socket.AF_UNIX, kind)
+                server.bind(path)
+                os.chmod(path, 0o777)
+                if kind == socket.SOCK_STREAM:
+                    server.listen()
+                self.addCleanup(server.close)
+                paths.append(path)
+            code = ("import socket, sys\n"
+                    "for path in sys.argv[1:]:\n"
+                    "    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):\n"
+                    "        try:\n"
+                    "            socket.socket(socket.AF_UNIX, kind).connect(path)\n"
+                    "            print('reached', path)\n"
+                    "        except OSError:\n"
+                    "            pass\n"
+                    "        try:\n"
+                    "            socket.socketpair(type=kind)[0].connect(path)\n"
+                    "            print('reached', path)\n"
+                    "        except OSError:\n"
+                    "            pass\n")
+            outcome = self.run_command(["python3", "-S", "-c", code, *paths], read="all")
+            self.assertEqual(self.succeeds(outcome).out, b"")
+        finally:
+            for path in paths:
+                os.unlink(path)
+            os.rmdir(where)
+
+
+suite.main(Denied, OtherBubblewraps, Sockets)
