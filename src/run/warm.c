@@ -1,0 +1,421 @@
+/* run/warm: see warm.h. */
+#include "run/warm.h"
+
+#include "base/log.h"
+#include "run/grave.h"
+#include "sys/fd.h"
+#include "sys/scm.h"
+#include "sys/session.h"
+#include "sys/spawn.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Where the control socket is in the helper. */
+#define CONTROL_FD 3
+
+enum phase {
+    PREPARING,
+    STARTING,
+    READY,
+    RESTING, /* it failed: the record keeps the next one away for a while */
+    OVER,    /* given up; commands may still run in it */
+};
+
+struct zygote {
+    struct list link;
+    struct warm *warm;
+    struct anchor anchor;
+    struct alarm alarm; /* of the start, of idleness, of rest */
+    struct watch control, pidfd;
+    enum phase phase;
+    char *workspace_id;
+    struct buf key; /* the request that it was made for */
+    uint64_t print;
+    struct call *prepare;
+    char *plan;
+    char words[256]; /* the last thing it said that is not an event */
+    uint64_t used_ms;
+};
+
+struct warm {
+    struct home *home;
+    struct list zygotes; /* in every phase */
+    size_t n;
+};
+
+/* ---- what a view is built from ---- */
+
+struct printer {
+    uint64_t hash;
+};
+
+static void mix(struct printer *p, const void *data, size_t n)
+{
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < n; i++)
+        p->hash = (p->hash ^ bytes[i]) * 0x100000001b3ull;
+}
+
+/* Which thing stands at `path`, not what is in it; but a file may be a pointer (.git). */
+static void mix_place(struct printer *p, const char *path)
+{
+    struct stat st;
+    int rc = lstat(path, &st) < 0 ? errno : 0;
+    mix(p, &rc, sizeof(rc));
+    if (rc != 0)
+        return;
+    mode_t kind = st.st_mode & S_IFMT;
+    mix(p, &st.st_dev, sizeof(st.st_dev));
+    mix(p, &st.st_ino, sizeof(st.st_ino));
+    mix(p, &kind, sizeof(kind));
+    if (kind == S_IFDIR)
+        return;
+    mix(p, &st.st_size, sizeof(st.st_size));
+    mix(p, &st.st_ctim, sizeof(st.st_ctim));
+}
+
+static void mix_places(struct printer *p, const struct strv *paths)
+{
+    for (size_t i = 0; i < paths->len; i++)
+        mix_place(p, paths->items[i]);
+}
+
+static uint64_t print_view(const struct view *v)
+{
+    struct printer p = {0xcbf29ce484222325ull};
+    mix_place(&p, v->workspace);
+    for (size_t i = 0; i < v->protect.len; i++) {
+        autofree char *path = mem_printf("%s/%s", v->workspace, v->protect.items[i]);
+        mix_place(&p, path);
+    }
+    for (size_t i = 0; i < v->n_mounts; i++)
+        mix_place(&p, v->mounts[i].path);
+    mix_places(&p, &v->hidden);
+    mix_places(&p, &v->devices);
+    for (size_t i = 0; view_etc_secrets[i] != NULL; i++)
+        mix_place(&p, view_etc_secrets[i]);
+    return p.hash;
+}
+
+/* The request for a zygote: this one without its command. Nothing of the command's may get in. */
+static void write_key(const struct helper_request *r, struct buf *out)
+{
+    char *const nothing[] = {(char *)"zygote", NULL};
+    struct helper_request k = *r;
+    k.cwd = r->view.workspace;
+    k.tty = false;
+    k.zygote = true;
+    k.argv = (struct strv){(char **)nothing, 1, 1};
+    k.env = (struct strv){0};
+    helper_request_write(&k, out);
+}
+
+static bool key_is(const struct zygote *z, const struct buf *key)
+{
+    return z->key.len == key->len && memcmp(buf_bytes(&z->key), buf_bytes(key), key->len) == 0;
+}
+
+/* ---- the end of one ---- */
+
+static void on_gone(struct anchor *a)
+{
+    struct zygote *z = container_of(a, struct zygote, anchor);
+    buf_fini(&z->key);
+    free(z->workspace_id);
+    free(z->plan);
+    free(z);
+}
+
+static void leave(struct zygote *z)
+{
+    list_remove(&z->link);
+    alarm_close(&z->alarm);
+    anchor_leave(&z->anchor, on_gone);
+}
+
+/* A plan that was never run; `run` has removed its own. */
+static void discard_plan(struct zygote *z)
+{
+    char *slash = z->plan == NULL ? NULL : strrchr(z->plan, '/');
+    if (slash == NULL)
+        return;
+    unlink(z->plan);
+    *slash = '\0';
+    rmdir(z->plan);
+    free(steal(z->plan));
+}
+
+/* No command goes there any more. Without a process the record is done; else on_ended() comes. */
+static void give_up(struct zygote *z)
+{
+    call_cancel(steal(z->prepare));
+    discard_plan(z);
+    watch_close(&z->control);
+    if (z->phase != OVER && z->phase != RESTING)
+        z->warm->n--;
+    z->phase = OVER;
+    alarm_stop(&z->alarm);
+    if (z->pidfd.fd < 0)
+        leave(z);
+}
+
+static struct zygote *new_zygote(struct warm *w, const char *workspace_id, const struct buf *key,
+                                 uint64_t print);
+
+/* The same, and none for a while. One that was ready may have commands, so it is not killed. */
+static void fail(struct zygote *z, const char *what)
+{
+    struct warm *w = z->warm;
+    log_info("no warm sandbox for workspace '%s': %s; commands start cold", z->workspace_id, what);
+    struct zygote *rest = new_zygote(w, z->workspace_id, &z->key, z->print);
+    w->n--;
+    rest->phase = RESTING;
+    alarm_set(&rest->alarm, WARM_RETRY_MS);
+    int pidfd = z->phase == READY ? -1 : watch_release(&z->pidfd);
+    if (pidfd >= 0)
+        grave_take(&w->home->yard, w->home->loop, pidfd, MANAGED_LINGER_MS);
+    give_up(z);
+}
+
+static void on_ended(struct watch *w, void *owner)
+{
+    struct zygote *z = owner;
+    struct spawn_end end;
+    if (session_reap(w->fd, false, &end) == -EAGAIN)
+        return;
+    watch_close(w);
+    if (z->phase == OVER)
+        leave(z);
+    else
+        fail(z, z->words[0] != '\0' ? z->words : "it ended");
+}
+
+static void on_alarm(struct alarm *a, void *owner)
+{
+    struct zygote *z = owner;
+    uint64_t idle_ms = uv_now(z->warm->home->loop) - z->used_ms;
+    switch (z->phase) {
+    case PREPARING:
+    case STARTING:
+        fail(z, "it was not ready in time");
+        return;
+    case READY:
+        if (idle_ms < WARM_IDLE_MS)
+            alarm_set(a, WARM_IDLE_MS - idle_ms);
+        else
+            give_up(z);
+        return;
+    case RESTING:
+    case OVER:
+        leave(z);
+        return;
+    }
+}
+
+/* ---- the beginning of one ---- */
+
+/* What it says of itself. A message is a line or a part of bubblewrap's text. */
+static void on_said(struct zygote *z, const char *line, size_t n)
+{
+    struct helper_verdict v;
+    helper_verdict_read(line, n > 0 && line[n - 1] == '\n' ? n - 1 : n, &v);
+    if (v.event == HELPER_STARTED && z->phase == STARTING) {
+        z->phase = READY;
+        z->used_ms = uv_now(z->warm->home->loop);
+        alarm_set(&z->alarm, WARM_IDLE_MS);
+        return;
+    }
+    snprintf(z->words, sizeof(z->words), "%.255s", v.message);
+}
+
+static void on_control(struct watch *w, void *owner)
+{
+    struct zygote *z = owner;
+    char line[HELPER_LINE_MAX];
+    ssize_t n;
+    while ((n = fd_read(w->fd, line, sizeof(line))) > 0)
+        on_said(z, line, (size_t)n);
+    if (n != -EAGAIN)
+        fail(z, z->words[0] != '\0' ? z->words : "it ended");
+}
+
+static int spawn_zygote(struct zygote *z, int *ret_control, struct spawned *ret)
+{
+    const struct home *home = z->warm->home;
+    char *const argv[] = {
+        (char *)home->helper, (char *)"run", (char *)"--plan", z->plan, (char *)"--control-fd",
+        (char *)"3",          NULL};
+    int pair[2];
+    int rc = scm_pair(pair);
+    if (rc < 0)
+        return rc;
+    const int fds[CONTROL_FD + 1] = {-1, -1, -1, pair[1]};
+    const struct spawn_options o = {
+        .path = home->helper,
+        .argv = argv,
+        .env = home->helper_env,
+        .fds = fds,
+        .n_fds = CONTROL_FD + 1,
+        .cwd_fd = -1,
+        .new_session = true,
+    };
+    rc = spawn_start(&o, ret);
+    fd_close(&pair[1]);
+    if (rc < 0)
+        fd_close(&pair[0]);
+    else
+        *ret_control = pair[0];
+    return rc;
+}
+
+static void start(struct zygote *z)
+{
+    struct home *home = z->warm->home;
+    struct spawned child = {-1, -1};
+    int control = -1;
+    z->phase = STARTING;
+    alarm_set(&z->alarm, MANAGED_START_MS);
+    int rc = spawn_zygote(z, &control, &child);
+    if (rc == 0)
+        rc = watch_take(&z->pidfd, home->loop, &z->anchor, &child.pidfd, UV_READABLE, on_ended, z);
+    if (rc == 0)
+        rc = watch_take(&z->control, home->loop, &z->anchor, &control, UV_READABLE, on_control, z);
+    fd_close(&control);
+    if (child.pidfd >= 0)
+        grave_take(&home->yard, home->loop, child.pidfd, 0);
+    if (rc < 0)
+        fail(z, strerror(-rc));
+}
+
+static void on_prepared(void *user, const struct call_answer *a)
+{
+    struct zygote *z = user;
+    struct err e = {0};
+    z->prepare = NULL;
+    if (a->failure != NULL)
+        fail(z, a->failure->message);
+    else if (helper_answer_read(a->text, a->len, &z->plan, &e) < 0)
+        fail(z, e.message);
+    else
+        start(z);
+}
+
+static struct zygote *new_zygote(struct warm *w, const char *workspace_id, const struct buf *key,
+                                 uint64_t print)
+{
+    struct zygote *z = mem_new(struct zygote);
+    list_append(&w->zygotes, &z->link);
+    w->n++;
+    z->warm = w;
+    z->workspace_id = mem_strdup(workspace_id);
+    buf_put(&z->key, buf_bytes(key), key->len);
+    z->print = print;
+    watch_init(&z->control);
+    watch_init(&z->pidfd);
+    alarm_open(&z->alarm, w->home->loop, &z->anchor, on_alarm, z);
+    return z;
+}
+
+static void prepare(struct zygote *z)
+{
+    struct home *home = z->warm->home;
+    struct err e;
+    autobuf text = BUF_INIT;
+    char *const argv[] = {(char *)home->helper, (char *)"prepare", NULL};
+    const struct call_options o = {
+        .loop = home->loop,
+        .yard = &home->yard,
+        .argv = argv,
+        .env = home->helper_env,
+        .limit_ms = CALL_LIMIT_MS,
+    };
+    buf_put(&text, buf_bytes(&z->key), z->key.len);
+    z->prepare = call_start(&o, &text, on_prepared, z, &e);
+    if (z->prepare == NULL)
+        fail(z, e.message);
+}
+
+/* ---- for commands ---- */
+
+/* The one of a workspace that was not given up. */
+static struct zygote *find(const struct warm *w, const char *workspace_id)
+{
+    list_each (it, &w->zygotes) {
+        struct zygote *z = container_of(it, struct zygote, link);
+        if (z->phase != OVER && str_eq(z->workspace_id, workspace_id))
+            return z;
+    }
+    return NULL;
+}
+
+bool warm_ready(struct warm *w, const struct workspace *ws, const struct helper_request *r)
+{
+    autobuf key = BUF_INIT;
+    write_key(r, &key);
+    uint64_t print = print_view(&r->view);
+    struct zygote *z = find(w, ws->id);
+    if (z != NULL && key_is(z, &key) && (z->print == print || z->phase == RESTING))
+        return z->phase == READY;
+    if (z != NULL)
+        give_up(z);
+    if (w->n < WARM_MAX)
+        prepare(new_zygote(w, ws->id, &key, print));
+    return false;
+}
+
+bool warm_send(struct warm *w, const struct workspace *ws, const struct helper_request *r,
+               const int fds[WARM_FDS])
+{
+    autobuf message = BUF_INIT;
+    struct zygote *z = find(w, ws->id);
+    if (z == NULL || z->phase != READY)
+        return false;
+    warm_command_write(r, &message);
+    if (message.len > WARM_MESSAGE_MAX ||
+        scm_send(z->control.fd, buf_bytes(&message), message.len, fds, WARM_FDS) < 0)
+        return false; /* if it is dead, on_control() is on its way */
+    z->used_ms = uv_now(w->home->loop);
+    return true;
+}
+
+void warm_give_up(struct warm *w, const struct workspace *ws)
+{
+    struct zygote *z = find(w, ws->id);
+    if (z != NULL && z->phase == READY)
+        give_up(z);
+}
+
+bool warm_is_on(const struct warm *w, const char *workspace_id)
+{
+    struct zygote *z = w == NULL ? NULL : find(w, workspace_id);
+    return z != NULL && z->phase == READY;
+}
+
+/* ---- life ---- */
+
+struct warm *warm_new(struct home *home)
+{
+    struct warm *w = mem_new(struct warm);
+    w->home = home;
+    list_init(&w->zygotes);
+    return w;
+}
+
+void warm_free(struct warm *w)
+{
+    while (w != NULL && !list_empty(&w->zygotes)) {
+        struct zygote *z = container_of(w->zygotes.next, struct zygote, link);
+        int pidfd = watch_release(&z->pidfd);
+        if (pidfd >= 0)
+            grave_take(&w->home->yard, w->home->loop, pidfd, MANAGED_LINGER_MS);
+        if (z->phase == RESTING)
+            leave(z);
+        else
+            give_up(z);
+    }
+    free(w);
+}

@@ -1,0 +1,345 @@
+/* sandbox/zygote: see zygote.h. */
+#include "sandbox/zygote.h"
+
+#include "base/mem.h"
+#include "sandbox/control.h"
+#include "sandbox/environ.h"
+#include "sandbox/exits.h"
+#include "sandbox/fresh.h"
+#include "sandbox/inner.h"
+#include "sandbox/layout.h"
+#include "sandbox/masks.h"
+#include "sys/caps.h"
+#include "sys/fd.h"
+#include "sys/scm.h"
+#include "sys/tighten.h"
+#include "wire/warm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CONTROL_FD INNER_CONTROL_FD
+
+/* What a zygote may hold: to make namespaces and mounts, to empty the bounding set, and to map its
+ * user (sandbox/fresh). */
+#define CAPS_ALLOWED (1ull << CAP_SYS_ADMIN | 1ull << CAP_SETPCAP | 1ull << CAP_SETFCAP)
+
+struct child {
+    pid_t pid;
+    unsigned char slot;
+    bool taken; /* it has a command */
+};
+
+struct zygote {
+    struct plan *plan;
+    struct fresh fresh;
+    unsigned long files;
+    int signal_fd;
+    int taken[2]; /* a byte, the slot, from a child that has taken a command */
+    struct child *children;
+    size_t n, cap;
+    bool ready[ZYGOTE_READY]; /* by slot */
+    bool full;                /* all of them */
+    bool closing;
+    int code;
+};
+
+/* ---- at prepare ---- */
+
+/* What a command may ask for that only a new view, or a new process, gives; NULL = nothing. */
+static const char *asks_for_more(const struct helper_request *r)
+{
+    const struct view *v = &r->view;
+    if (r->network != HELPER_NETWORK_RESTRICTED)
+        return "network: \"enabled\" has a door of its own";
+    if (v->read != VIEW_READ_MINIMAL)
+        return "read: \"all\" hides the secrets that are there when the view is built";
+    if (v->deny.len > 0)
+        return "deny: a pattern takes what matches when the view is built";
+    if (v->git != VIEW_GIT_READ_ONLY)
+        return "git: \"commit\" lets a command make places that the next one must not write";
+    if (v->inherited_proc)
+        return "proc: \"inherited\" cannot be made anew";
+    if (r->cgroup_parent != NULL || r->limits.memory != 0 || r->limits.pids != 0 ||
+        r->limits.cpu_percent != 0)
+        return "limits: a group is made for one command";
+    return NULL;
+}
+
+int zygote_plan(const struct helper_request *r, struct plan *p, struct err *e)
+{
+    const char *more = asks_for_more(r);
+    if (more != NULL)
+        return err_set(e, ERR_INVALID_COMMAND, "zygote: this view is built for each command (%s)",
+                       more);
+    p->zygote = true;
+    /* Two commands would meet in it. */
+    layout_args(p, "--remount-ro", "/dev", NULL);
+    layout_args(p, "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP", NULL);
+    if (getuid() != 0 || getgid() != 0)
+        layout_args(p, "--cap-add", "CAP_SETFCAP", "--uid", "0", "--gid", "0", NULL);
+    return 0;
+}
+
+static int broken(struct zygote *z, int code, const char *what)
+{
+    z->closing = true;
+    z->code = control_failed(CONTROL_FD, code, "%s", what);
+    return z->code;
+}
+
+/* ---- in a child ---- */
+
+/* Everything that does not depend on the command. */
+static int make_ready(const struct zygote *z, struct inner *in)
+{
+    struct err e = {0};
+    if (fresh_make(&z->fresh, &e) < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_BWRAP, "%s", e.message);
+    int rc = caps_drop_all();
+    if (rc < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_CAPABILITIES, "%s", strerror(-rc));
+    in->plan = *z->plan;
+    return inner_settle(in);
+}
+
+/* The command's descriptors in their places; its control socket is where the zygote's was. */
+static int take_descriptors(int fds[WARM_FDS])
+{
+    int rc = 0;
+    for (int i = 0; i < WARM_FDS && rc == 0; i++)
+        rc = (i == WARM_CONTROL ? dup3(fds[i], CONTROL_FD, O_CLOEXEC) : dup2(fds[i], i)) < 0;
+    for (int i = 0; i < WARM_FDS; i++)
+        fd_close(&fds[i]);
+    return rc;
+}
+
+static int take_command(const struct zygote *z, const char *bytes, size_t n, struct inner *in)
+{
+    struct err e = {0};
+    struct warm_command c;
+    if (warm_command_read(bytes, n, &c, &e) < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_PLAN_FORM, "%s", e.message);
+    if (fresh_check(&z->fresh, &e) < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_SOURCE, "%s", e.message);
+    in->plan.tty = c.tty;
+    in->plan.cwd = c.cwd;
+    in->plan.argv = c.argv;
+    environ_lay_over(&z->plan->env, c.tty, c.cwd, &c.env, &in->plan.env);
+    strv_fini(&c.env);
+    return 0;
+}
+
+/* Wait for a command and serve it. The memory is ours alone and goes with us. */
+static int serve(struct zygote *z, unsigned char slot)
+{
+    struct inner in = {.control.fd = CONTROL_FD, .signal_fd = -1, .warm = true};
+    int fds[WARM_FDS];
+    fd_close(&z->signal_fd);
+    fd_close(&z->taken[0]);
+    int code = make_ready(z, &in);
+    if (code != 0)
+        return code;
+    char *bytes = mem_realloc(NULL, WARM_MESSAGE_MAX, 1); /* not touched more than it has to be */
+    ssize_t n = scm_receive(CONTROL_FD, bytes, WARM_MESSAGE_MAX, fds, WARM_FDS);
+    if (n == 0)
+        return 0;
+    if (fd_write_all(z->taken[1], (const char *)&slot, 1) < 0 || n < 0 ||
+        take_descriptors(fds) != 0)
+        return SANDBOX_EXIT_DESCRIPTORS;
+    fd_close(&z->taken[1]);
+    code = take_command(z, bytes, (size_t)n, &in);
+    free(bytes);
+    return code == 0 ? inner_run(&in, z->files) : code;
+}
+
+/* ---- in the zygote ---- */
+
+static void start_child(struct zygote *z, unsigned char slot)
+{
+    mem_grow((void **)&z->children, &z->cap, z->n + 1, sizeof(*z->children));
+    pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | SIGCHLD, NULL,
+                               NULL, NULL, NULL);
+    if (pid == 0)
+        _exit(serve(z, slot));
+    if (pid < 0)
+        broken(z, SANDBOX_EXIT_START, strerror(errno));
+    else
+        z->children[z->n++] = (struct child){.pid = pid, .slot = slot};
+    z->ready[slot] = true;
+}
+
+/* See to it that so many wait. */
+static void fill(struct zygote *z, unsigned wanted)
+{
+    unsigned n = 0;
+    for (unsigned char slot = 0; slot < ZYGOTE_READY; slot++)
+        n += z->ready[slot];
+    for (unsigned char slot = 0; slot < ZYGOTE_READY && n < wanted && !z->closing; slot++) {
+        if (z->ready[slot])
+            continue;
+        start_child(z, slot);
+        n++;
+    }
+    z->full = n >= ZYGOTE_READY;
+}
+
+static void on_taken(struct zygote *z)
+{
+    unsigned char slots[64];
+    ssize_t got;
+    while ((got = read(z->taken[0], slots, sizeof(slots))) > 0) {
+        for (ssize_t i = 0; i < got; i++) {
+            for (size_t k = 0; k < z->n; k++) {
+                if (!z->children[k].taken && z->children[k].slot == slots[i])
+                    z->children[k].taken = true;
+            }
+            if (slots[i] < ZYGOTE_READY)
+                z->ready[slots[i]] = false;
+        }
+    }
+    fill(z, ZYGOTE_LOW);
+}
+
+static void forget(struct zygote *z, pid_t pid)
+{
+    for (size_t i = 0; i < z->n; i++) {
+        if (z->children[i].pid != pid)
+            continue;
+        bool waited = !z->children[i].taken;
+        z->children[i] = z->children[--z->n];
+        if (waited && !z->closing)
+            broken(z, SANDBOX_EXIT_INTERNAL, "a child ended before it took a command");
+        return;
+    }
+}
+
+/* Who has taken a command has said so before it ended. */
+static void reap(struct zygote *z)
+{
+    pid_t pid;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+        on_taken(z);
+        forget(z, pid);
+    }
+}
+
+/* bubblewrap is gone: nothing holds the view from outside any more. */
+static void end_children(struct zygote *z)
+{
+    z->closing = true;
+    for (size_t i = 0; i < z->n; i++)
+        kill(z->children[i].pid, z->children[i].taken ? INNER_DEATH_SIGNAL : SIGKILL);
+}
+
+static void on_signal(struct zygote *z)
+{
+    struct signalfd_siginfo info;
+    while (read(z->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+        if (info.ssi_signo == INNER_DEATH_SIGNAL && info.ssi_pid == 0)
+            end_children(z);
+    }
+    reap(z);
+}
+
+/* Until the socket closes, and then until the last child has ended. Who waits for a command sees
+ * the same end of the socket. */
+static void loop(struct zygote *z)
+{
+    struct pollfd fds[] = {
+        {.fd = z->signal_fd, .events = POLLIN},
+        {.fd = z->taken[0], .events = POLLIN},
+        {.fd = CONTROL_FD},
+    };
+    while (!z->closing || z->n > 0) {
+        if (z->closing && fds[2].fd >= 0) {
+            close(CONTROL_FD);
+            fds[2].fd = -1;
+        }
+        int n = poll(fds, ARRAY_LEN(fds), z->full || z->closing ? -1 : ZYGOTE_QUIET_MS);
+        if (n == 0)
+            fill(z, ZYGOTE_READY);
+        if (n <= 0)
+            continue;
+        if (fds[1].revents != 0)
+            on_taken(z);
+        if (fds[2].revents != 0)
+            z->closing = true;
+        if (fds[0].revents != 0)
+            on_signal(z);
+    }
+}
+
+static int open_signals(struct zygote *z)
+{
+    sigset_t all, wanted;
+    sigfillset(&all);
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGCHLD);
+    sigaddset(&wanted, INNER_DEATH_SIGNAL);
+    if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+        return -1;
+    z->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+    return z->signal_fd < 0 || pipe2(z->taken, O_CLOEXEC) < 0 ||
+                   fd_set_nonblocking(z->taken[0], true) < 0
+               ? -1
+               : 0;
+}
+
+static void detach_standard(void)
+{
+    autofd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
+        dup2(null, fd);
+}
+
+static int settle(struct zygote *z)
+{
+    uint64_t caps;
+    struct err e = {0};
+    detach_standard();
+    if (caps_get(&caps) < 0 || (caps & ~CAPS_ALLOWED) != 0)
+        return broken(z, SANDBOX_EXIT_CAPABILITIES, "the zygote has more than it needs");
+    if (getpid() != 1)
+        return broken(z, SANDBOX_EXIT_PROCESS_1, "the zygote is not");
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+        prctl(PR_SET_PDEATHSIG, INNER_DEATH_SIGNAL, 0, 0, 0) < 0 || tighten_no_new_privs() < 0)
+        return broken(z, SANDBOX_EXIT_NO_NEW_PRIVS, strerror(errno));
+    prctl(PR_SET_NAME, "codespace-warm", 0, 0, 0);
+    if (open_signals(z) < 0)
+        return broken(z, SANDBOX_EXIT_INTERNAL, strerror(errno));
+    if (masks_lay(&z->plan->masks, &e) < 0)
+        return broken(z, SANDBOX_EXIT_SOURCE, e.message);
+    if (fresh_init(&z->fresh, z->plan, &e) < 0)
+        return broken(z, SANDBOX_EXIT_BWRAP, e.message);
+    buf_fini(&z->plan->args);
+    strv_fini(&z->plan->argv);
+    return 0;
+}
+
+int zygote_main(struct plan *p, unsigned long files)
+{
+    struct zygote z = {.plan = p, .files = files, .signal_fd = -1, .taken = {-1, -1}};
+    if (settle(&z) == 0) {
+        fill(&z, ZYGOTE_READY);
+        if (!z.closing)
+            control_send(CONTROL_FD, &(struct helper_verdict){.event = HELPER_STARTED});
+        loop(&z);
+    }
+    fresh_fini(&z.fresh);
+    free(z.children);
+    fd_close(&z.signal_fd);
+    fd_close(&z.taken[0]);
+    fd_close(&z.taken[1]);
+    return z.code;
+}

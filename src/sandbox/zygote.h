@@ -1,0 +1,37 @@
+/* sandbox/zygote: the inner stage of a sandbox that stays and takes commands (wire/warm).
+ *
+ * Theory. Building a view costs milliseconds, a PID namespace, a /proc and a /tmp in it some ten
+ * microseconds. So the zygote is process 1 of a view that was built once; its children, each
+ * process 1 of a namespace of its own, make themselves fresh (sandbox/fresh), give everything up,
+ * and only then wait for a command: they receive it from the runner's socket by themselves, so the
+ * work above is done before a command comes. A child that takes one tells so by a byte in a pipe
+ * and is replaced. From there on it is an ordinary inner stage (sandbox/inner).
+ *
+ * The zygote keeps CAP_SYS_ADMIN in its own user namespace, and gives nothing to anybody: it runs
+ * no other program, reads no file of the workspace, never looks into a message, and stands outside
+ * of every PID namespace in which a command runs. When the runner closes the socket it takes no
+ * more commands and ends after the last one; when bubblewrap dies it ends them.
+ *
+ * Must not: go on when something is odd. A zygote that ends costs a cold start.
+ */
+#ifndef CODESPACE_SANDBOX_ZYGOTE_H
+#define CODESPACE_SANDBOX_ZYGOTE_H
+
+#include "base/err.h"
+#include "wire/helper.h"
+#include "wire/plan.h"
+
+/* Children that wait for a command. Below ZYGOTE_LOW a new one is made at once; above, when there
+ * was no command for ZYGOTE_QUIET_MS, because making one takes a processor from the command. */
+#define ZYGOTE_READY 4
+#define ZYGOTE_LOW 2
+#define ZYGOTE_QUIET_MS 3
+
+/* Make of the plan for `r` that of a zygote. Errors: INVALID_COMMAND where a view that was built
+ * earlier would be weaker than a new one. */
+int zygote_plan(const struct helper_request *r, struct plan *p, struct err *e);
+
+/* Exit status. `p` is changed; `files` as for inner_main(). */
+int zygote_main(struct plan *p, unsigned long files);
+
+#endif
