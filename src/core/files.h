@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "core/registry.h"
 #include "core/version.h"
+#include "core/version_cache.h"
 #include "sys/path.h"
 
 #include <stdatomic.h>
@@ -34,9 +35,16 @@ struct file_page {
     struct buf content;
     char version[FILES_VERSION_LEN]; /* of the whole file */
     uint64_t offset;
-    uint64_t size;  /* of the whole file when it was read */
-    bool truncated; /* more bytes follow the window */
-    bool lossy;     /* the window is not valid UTF-8 */
+    uint64_t size;        /* of the whole file when it was read */
+    bool truncated;       /* more bytes follow the window */
+    bool lossy;           /* the window is not valid UTF-8 */
+    bool binary;          /* the window holds a NUL byte and is not UTF-16 */
+    const char *encoding; /* static: "utf-8", "utf-16le", "utf-16be", "binary" or "unknown", by the
+                             window and the file's first bytes; decides nothing */
+    /* Where the window begins and how many lines it holds, the last one whole or not; 0 when lines
+     * were not asked for, or for `first_line` when they were counted from the end. */
+    uint64_t first_line;
+    uint64_t n_lines;
 };
 
 void file_page_fini(struct file_page *p);
@@ -48,26 +56,76 @@ void file_page_fini(struct file_page *p);
 int files_read(const struct workspace *ws, const char *path, uint64_t offset, uint64_t limit,
                struct file_page *ret, struct err *e);
 
+/* A read in all its forms. By bytes: offset and limit. By lines: first_line (from 1) and n_lines
+ * (0 = as many as fit), or tail_lines; the window is then as many whole lines as `limit` bytes
+ * hold, or the beginning of a line that is longer. */
+struct read_request {
+    const char *path;
+    uint64_t offset;
+    uint64_t limit;
+    uint64_t first_line;
+    uint64_t n_lines;
+    uint64_t tail_lines;
+    struct version_cache *cache; /* or NULL */
+    const atomic_bool *cancel;   /* or NULL; CANCELLED when it turns true */
+};
+
+/* As files_read(). Besides: INVALID_ARGUMENT for forms that are mixed, CANCELLED. */
+int files_read_request(const struct workspace *ws, const struct read_request *q,
+                       struct file_page *ret, struct err *e);
+
+enum find_kind { FIND_FILE, FIND_DIRECTORY, FIND_LINK, FIND_OTHER };
+
+/* Kinds to list, as a mask; 0 = files. */
+#define FIND_KIND(k) (1u << (k))
+
+/* What is known of one path; in the order of the paths. */
+struct find_entry {
+    enum find_kind kind;
+    bool known; /* it was still there when it was asked about */
+    unsigned mode;
+    uint64_t size;
+    int64_t modified_ns; /* since 1970 */
+};
+
+struct find_request {
+    const char *glob;
+    uint64_t offset;
+    uint64_t limit;
+    const atomic_bool *cancel;
+    unsigned kinds;     /* directories are listed with a '/' at the end */
+    unsigned max_depth; /* components of a path; 0 = no bound but FILES_WALK_DEPTH_MAX */
+    bool fold_case;     /* ASCII letters match in either case */
+    bool ignore_files;  /* leave out what .gitignore and .ignore say; see core/ignore */
+    bool details;       /* fill `entries` */
+};
+
 struct find_page {
-    struct strv paths; /* sorted by bytes, relative, '/' between components */
+    struct strv paths;          /* sorted by bytes, relative, '/' between components */
+    struct find_entry *entries; /* one a path, or NULL */
     uint64_t offset;
     uint64_t total;  /* matching paths in all */
     bool truncated;  /* more matching paths follow this page */
     bool incomplete; /* the walk met a bound; `reason` says which */
     char reason[160];
     uint64_t vcs_skipped; /* directories such as .git that were not entered, see files_find() */
+    uint64_t ignored;     /* files and directories that ignore files left out */
     char listing_version[FILES_VERSION_LEN];
 };
 
 void find_page_fini(struct find_page *p);
 
-/* Walk and match. `glob` NULL or "" matches everything; see core/glob for the language. `cancel`
+/* Walk and match. `glob` NULL or "" matches everything; see wire/glob for the language. `cancel`
  * may be NULL; when it turns true the walk stops with CANCELLED. Only regular files are listed;
  * symbolic links are neither followed nor listed. Hidden directories are entered; the stores of
  * version control systems (.git, .hg, .svn, .jj) only when the pattern names them, since they
  * would flood every answer; vcs_skipped counts them. What policy hides is not listed. */
 int files_find(const struct workspace *ws, const char *glob, uint64_t offset, uint64_t limit,
                const atomic_bool *cancel, struct find_page *ret, struct err *e);
+
+/* In all its forms. Symbolic links are listed when asked for, never followed. */
+int files_find_request(const struct workspace *ws, const struct find_request *q,
+                       struct find_page *ret, struct err *e);
 
 /* "sha256:<hex>" of n bytes. */
 void files_version(const void *bytes, size_t n, char ret[FILES_VERSION_LEN]);

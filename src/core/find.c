@@ -11,9 +11,10 @@
  */
 #include "base/mem.h"
 #include "core/files.h"
-#include "core/glob.h"
+#include "core/ignore.h"
 #include "core/policy.h"
 #include "sys/path.h"
+#include "wire/glob.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,10 +34,12 @@ static const char *const vcs_names[] = {".git", ".hg", ".svn", ".jj"};
 struct walk {
     const struct workspace *ws;
     const struct glob *glob;
-    const atomic_bool *cancel;
-    struct strv stack; /* paths still to visit, last first; a directory ends in '/' */
+    const struct find_request *q;
+    unsigned kinds;
+    struct ignore ignore;
+    size_t entries_cap;
+    struct strv stack; /* paths still to visit, last first; see push_directory() */
     uint64_t seen;     /* names looked at */
-    uint64_t limit;
     struct version_hash hash;
     struct find_page page;
 };
@@ -44,6 +47,7 @@ struct walk {
 void find_page_fini(struct find_page *p)
 {
     strv_fini(&p->paths);
+    free(steal(p->entries));
 }
 
 __attribute__((format(printf, 2, 3))) static void cut_short(struct walk *w, const char *format, ...)
@@ -59,7 +63,7 @@ __attribute__((format(printf, 2, 3))) static void cut_short(struct walk *w, cons
 
 static bool cancelled(const struct walk *w)
 {
-    return w->cancel != NULL && atomic_load_explicit(w->cancel, memory_order_relaxed);
+    return w->q->cancel != NULL && atomic_load_explicit(w->q->cancel, memory_order_relaxed);
 }
 
 /* ---- one directory ---- */
@@ -84,15 +88,75 @@ static unsigned char entry_type(int dir, const struct dirent64 *d)
     return IFTODT(st.st_mode);
 }
 
+/* The path as the pattern sees it: in lower case when case does not count. */
+static const char *for_glob(const struct walk *w, const char *path, char folded[PATH_LEN_MAX])
+{
+    size_t i = 0;
+    if (!w->q->fold_case)
+        return path;
+    for (; path[i] != '\0'; i++)
+        folded[i] = path[i] >= 'A' && path[i] <= 'Z' ? (char)(path[i] - 'A' + 'a') : path[i];
+    folded[i] = '\0';
+    return folded;
+}
+
+static unsigned depth_of(const char *base)
+{
+    unsigned depth = 0;
+    for (; *base != '\0'; base++)
+        depth += *base == '/';
+    return depth;
+}
+
 static bool wants_directory(struct walk *w, const char *path, const char *name)
 {
-    if (!glob_may_enter(w->glob, path) || policy_check_read_path(w->ws, path, NULL) < 0)
+    char folded[PATH_LEN_MAX];
+    if (!glob_may_enter(w->glob, for_glob(w, path, folded)) ||
+        policy_check_read_path(w->ws, path, NULL) < 0)
         return false;
     if (is_vcs(name) && !glob_names(w->glob, name)) {
         w->page.vcs_skipped++;
         return false;
     }
-    return true;
+    return w->q->max_depth == 0 || depth_of(path) + 1 < w->q->max_depth;
+}
+
+/* Is it listed itself? */
+static bool wants_entry(struct walk *w, const char *path, enum find_kind kind)
+{
+    char folded[PATH_LEN_MAX];
+    return (w->kinds & FIND_KIND(kind)) != 0 && glob_match(w->glob, for_glob(w, path, folded)) &&
+           policy_check_read_path(w->ws, path, NULL) == 0;
+}
+
+static enum find_kind kind_of(unsigned char type)
+{
+    switch (type) {
+    case DT_REG:
+        return FIND_FILE;
+    case DT_DIR:
+        return FIND_DIRECTORY;
+    case DT_LNK:
+        return FIND_LINK;
+    default:
+        return FIND_OTHER;
+    }
+}
+
+/* What the stack holds is a path to list, or with "//" at the end a directory to enter: so a
+ * directory comes before what is in it. */
+static void push_directory(struct walk *w, char path[PATH_LEN_MAX], const char *name,
+                           struct strv *found)
+{
+    size_t n = strlen(path);
+    bool entered = wants_directory(w, path, name);
+    bool listed = wants_entry(w, path, FIND_DIRECTORY);
+    strcpy(path + n, "/");
+    if (listed)
+        strv_add(found, path);
+    strcpy(path + n, "//");
+    if (entered)
+        strv_add(found, path);
 }
 
 static void take_entry(struct walk *w, int dir, const char *base, const struct dirent64 *d,
@@ -102,20 +166,22 @@ static void take_entry(struct walk *w, int dir, const char *base, const struct d
         return;
     w->seen++;
     unsigned char type = entry_type(dir, d);
-    if (type != DT_REG && type != DT_DIR)
+    enum find_kind kind = kind_of(type);
+    if (kind != FIND_DIRECTORY && (w->kinds & FIND_KIND(kind)) == 0)
         return;
     char path[PATH_LEN_MAX];
     int n = snprintf(path, sizeof(path), "%s%s", base, d->d_name);
-    if (n + 1 >= (int)sizeof(path)) {
+    if (n + 2 >= (int)sizeof(path)) {
         cut_short(w, "a path is longer than PATH_LEN_MAX (%d)", PATH_LEN_MAX);
         return;
     }
-    if (type == DT_DIR && wants_directory(w, path, d->d_name)) {
-        strcpy(path + n, "/");
-        strv_add(found, path);
+    if (w->q->ignore_files && ignore_match(&w->ignore, path, kind == FIND_DIRECTORY)) {
+        w->page.ignored++;
+        return;
     }
-    if (type == DT_REG && glob_match(w->glob, path) &&
-        policy_check_read_path(w->ws, path, NULL) == 0)
+    if (kind == FIND_DIRECTORY)
+        push_directory(w, path, d->d_name, found);
+    else if (wants_entry(w, path, kind))
         strv_add(found, path);
 }
 
@@ -139,14 +205,6 @@ static int list_entries(struct walk *w, int dir, const char *base, struct strv *
             return 0;
     }
     return n < 0 ? -errno : 0;
-}
-
-static unsigned depth_of(const char *base)
-{
-    unsigned depth = 0;
-    for (; *base != '\0'; base++)
-        depth += *base == '/';
-    return depth;
 }
 
 static int open_directory(const struct workspace *ws, const char *base)
@@ -175,6 +233,8 @@ static void enter(struct walk *w, const char *base)
     }
     autostrv found = {0};
     autofd int dir = open_directory(w->ws, base);
+    if (dir >= 0 && w->q->ignore_files)
+        ignore_enter(&w->ignore, dir, base);
     int error = dir < 0 ? dir : list_entries(w, dir, base, &found);
     if (error < 0 && !is_gone(error))
         cut_short(w, "%.80s could not be read: %s", *base ? base : "the root", strerror(-error));
@@ -186,14 +246,40 @@ static void enter(struct walk *w, const char *base)
 
 /* ---- the walk ---- */
 
+/* Ask about the path that was added last; its directory is opened beneath the root again. */
+static void add_details(struct walk *w)
+{
+    struct find_page *p = &w->page;
+    struct stat st;
+    struct find_entry entry = {0};
+    char path[PATH_LEN_MAX];
+    const char *leaf = NULL;
+    strcpy(path, p->paths.items[p->paths.len - 1]);
+    size_t n = strlen(path);
+    if (path[n - 1] == '/')
+        path[n - 1] = '\0';
+    autofd int dir = path_open_parent(w->ws->root_fd, path, &leaf);
+    if (dir >= 0 && fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        entry = (struct find_entry){kind_of((unsigned char)IFTODT(st.st_mode)), true,
+                                    st.st_mode & 07777, (uint64_t)st.st_size,
+                                    st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec};
+    void *items = p->entries;
+    mem_grow(&items, &w->entries_cap, p->paths.len, sizeof(entry));
+    p->entries = items;
+    p->entries[p->paths.len - 1] = entry;
+}
+
 static void emit(struct walk *w, char *path)
 {
     struct find_page *p = &w->page;
     version_add(&w->hash, path, strlen(path) + 1);
-    if (p->total >= p->offset && p->paths.len < w->limit)
+    if (p->total >= p->offset && p->paths.len < w->q->limit) {
         strv_add_take(&p->paths, path);
-    else
+        if (w->q->details)
+            add_details(w);
+    } else {
         free(path);
+    }
     p->total++;
 }
 
@@ -202,10 +288,12 @@ static void visit_all(struct walk *w)
     enter(w, "");
     while (w->stack.len > 0 && !cancelled(w)) {
         char *path = w->stack.items[--w->stack.len];
-        if (path[strlen(path) - 1] != '/') {
+        size_t n = strlen(path);
+        if (n < 2 || path[n - 1] != '/' || path[n - 2] != '/') {
             emit(w, path);
             continue;
         }
+        path[n - 1] = '\0';
         enter(w, path);
         free(path);
     }
@@ -215,10 +303,15 @@ static int run_walk(struct walk *w, struct find_page *ret, struct err *e)
 {
     version_begin(&w->hash);
     visit_all(w);
+    if (w->ignore.cut)
+        cut_short(w,
+                  "an ignore file was left out: IGNORE_FILE_MAX (%u bytes), IGNORE_RULES_MAX (%u)",
+                  IGNORE_FILE_MAX, IGNORE_RULES_MAX);
     const char *marker = w->page.incomplete ? "incomplete" : "complete";
     version_add(&w->hash, marker, strlen(marker));
     version_end(&w->hash, w->page.listing_version);
     strv_fini(&w->stack);
+    ignore_fini(&w->ignore);
     if (cancelled(w)) {
         find_page_fini(&w->page);
         return err_set(e, ERR_CANCELLED, "find was cancelled after %" PRIu64 " names", w->seen);
@@ -228,20 +321,38 @@ static int run_walk(struct walk *w, struct find_page *ret, struct err *e)
     return 0;
 }
 
-int files_find(const struct workspace *ws, const char *glob, uint64_t offset, uint64_t limit,
-               const atomic_bool *cancel, struct find_page *ret, struct err *e)
+static int compile_glob(const struct find_request *q, struct glob *g, struct err *e)
 {
-    if (files_check_limit(limit, FILES_FIND_MAX, "FILES_FIND_MAX", e) < 0 ||
+    autofree char *folded = q->glob != NULL && q->fold_case ? mem_strdup(q->glob) : NULL;
+    for (char *c = folded; c != NULL && *c != '\0'; c++)
+        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+    return glob_compile(folded != NULL ? folded : q->glob, g, e);
+}
+
+int files_find_request(const struct workspace *ws, const struct find_request *q,
+                       struct find_page *ret, struct err *e)
+{
+    if (files_check_limit(q->limit, FILES_FIND_MAX, "FILES_FIND_MAX", e) < 0 ||
         policy_check(ws, POLICY_READ, e) < 0)
         return -1;
     if (files_root_gone(ws))
         return files_root_error(ws, e);
     struct glob g = {0};
-    if (glob_compile(glob, &g, e) < 0)
+    if (compile_glob(q, &g, e) < 0)
         return -1;
-    struct walk w = {
-        .ws = ws, .glob = &g, .cancel = cancel, .limit = limit, .page = {.offset = offset}};
+    struct walk w = {.ws = ws,
+                     .glob = &g,
+                     .q = q,
+                     .kinds = q->kinds != 0 ? q->kinds : FIND_KIND(FIND_FILE),
+                     .page = {.offset = q->offset}};
     int rc = run_walk(&w, ret, e);
     glob_fini(&g);
     return rc;
+}
+
+int files_find(const struct workspace *ws, const char *glob, uint64_t offset, uint64_t limit,
+               const atomic_bool *cancel, struct find_page *ret, struct err *e)
+{
+    struct find_request q = {.glob = glob, .offset = offset, .limit = limit, .cancel = cancel};
+    return files_find_request(ws, &q, ret, e);
 }

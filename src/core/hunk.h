@@ -27,8 +27,8 @@
 struct hunk_line {
     const char *at;
     uint32_t len;
-    char op;   /* ' ', '-' or '+' */
-    bool bare; /* an empty line without its ' ': context, or only a separator */
+    char op;     /* ' ', '-' or '+' */
+    bool bare;   /* an empty line without its ' ': context, or only a separator */
     bool no_eol; /* unified diff: "\ No newline at end of file" stands behind it */
 };
 

@@ -2,9 +2,12 @@
 #include "core/patch.h"
 
 #include "base/mem.h"
+#include "core/diffout.h"
+#include "core/linediff.h"
 #include "core/plan.h"
 #include "core/policy.h"
 #include "core/txn.h"
+#include "core/udiff.h"
 #include "core/v4a.h"
 
 #include <stdio.h>
@@ -43,6 +46,8 @@ void patch_result_fini(struct patch_result *r)
     for (size_t i = 0; i < r->n_changes; i++)
         free(r->changes[i].path);
     free(r->changes);
+    buf_fini(&r->diff);
+    buf_fini(&r->inverse);
     *r = (struct patch_result){0};
 }
 
@@ -63,8 +68,11 @@ static void add_change(const struct plan_file *f, struct patch_result *r)
     mem_grow(&items, &r->cap, r->n_changes + 1, sizeof(struct patch_change));
     r->changes = items;
     struct patch_change *c = &r->changes[r->n_changes++];
-    *c = (struct patch_change){
-        .path = mem_strdup(f->path), .kind = change_kind(f), .fuzzy = f->fuzzy};
+    *c = (struct patch_change){.path = mem_strdup(f->path),
+                               .kind = change_kind(f),
+                               .fuzzy = f->fuzzy,
+                               .mode_changed = plan_changes_mode(f),
+                               .moved_away = !f->exists && f->moved_away};
     memcpy(c->before, f->before, sizeof(c->before));
     if (f->exists)
         version_of(buf_bytes(&f->content), f->content.len, c->after);
@@ -83,8 +91,13 @@ static struct txn_op make_op(const struct plan_file *f)
         op.len = f->content.len;
     }
     if (f->exists && meta->existed) {
+        mode_t old = meta->st.st_mode & 07777;
         op.meta_path = meta->path;
         op.meta_was = &meta->st;
+        op.mode_set = plan_mode(f, &meta->st) & ~old;
+        op.mode_clear = old & ~plan_mode(f, &meta->st);
+    } else if (f->exists && f->mode == PATCH_MODE_EXECUTABLE) {
+        op.mode_set = 0111;
     }
     return op;
 }
@@ -107,7 +120,8 @@ static void work_init(struct work *w, const struct plan *p, struct patch_result 
             continue;
         add_change(f, r);
         const struct patch_change *c = &r->changes[r->n_changes - 1];
-        if (f->existed && f->exists && !f->moved && strcmp(c->before, c->after) == 0)
+        if (f->existed && f->exists && !f->moved && !c->mode_changed &&
+            strcmp(c->before, c->after) == 0)
             continue;
         w->change[w->n] = r->n_changes - 1;
         w->ops[w->n++] = make_op(f);
@@ -133,13 +147,15 @@ static void take_back(const struct work *w, struct patch_result *r)
     }
 }
 
-static int write_plan(const struct workspace *ws, struct work *w, struct patch_result *r,
-                      struct err *e)
+static int write_plan(const struct workspace *ws, const struct patch_request *q, struct work *w,
+                      struct patch_result *r, struct err *e)
 {
     struct err why = {0};
-    enum txn_outcome out = txn_run(ws->root_fd, w->ops, w->n, NULL, w->standing, &why);
+    struct txn_env env = {.root_fd = ws->root_fd, .journal = q->journal, .lax = q->lax};
+    enum txn_outcome out = txn_run(&env, w->ops, w->n, w->standing, &why);
     bool conflict = why.code == ERR_VERSION_CONFLICT || why.code == ERR_ADD_FILE_EXISTS;
     if (out == TXN_APPLIED) {
+        r->durable = !q->lax;
         r->status = PATCH_APPLIED;
         return 0;
     }
@@ -153,6 +169,101 @@ static int write_plan(const struct workspace *ws, struct work *w, struct patch_r
     return 0;
 }
 
+/* ---- what it does, as a diff ---- */
+
+static struct diff_side side_before(const struct plan_file *f)
+{
+    const struct buf *b = f->has_before ? &f->content_before : &f->content;
+    if (!f->existed)
+        return (struct diff_side){0};
+    return (struct diff_side){f->path, {buf_bytes(b), b->len}, f->st.st_mode};
+}
+
+static struct diff_side side_after(const struct plan_file *f)
+{
+    const struct plan_file *meta = f->origin != NULL ? f->origin : f;
+    mode_t mode = f->mode == PATCH_MODE_EXECUTABLE ? 0755 : 0644;
+    if (!f->exists)
+        return (struct diff_side){0};
+    if (meta->existed)
+        mode = plan_mode(f, &meta->st);
+    return (struct diff_side){f->path, {buf_bytes(&f->content), f->content.len}, mode};
+}
+
+/* A move of one file to a name that was free, which can be written as a rename. */
+static bool is_rename(const struct plan_file *f)
+{
+    return f->moved && !f->existed && f->origin != NULL && f->origin->existed && !f->origin->exists;
+}
+
+/* The source of a rename has no section of its own. */
+static bool is_renamed(const struct plan *p, const struct plan_file *f)
+{
+    for (size_t i = 0; !f->exists && i < p->n; i++) {
+        if (p->files[i]->origin == f && p->files[i]->exists && is_rename(p->files[i]))
+            return true;
+    }
+    return false;
+}
+
+static int write_section(const struct plan *p, const struct plan_file *f, bool inverse,
+                         struct buf *out, uint64_t *budget)
+{
+    if (!plan_changes(f) || is_renamed(p, f))
+        return 0;
+    struct diff_side old = f->exists && is_rename(f) ? side_before(f->origin) : side_before(f);
+    struct diff_side new = side_after(f);
+    return inverse ? diffout_write(out, &new, &old, PATCH_INVERSE_MAX, budget)
+                   : diffout_write(out, &old, &new, PATCH_DIFF_MAX, budget);
+}
+
+static void write_diff(const struct plan *p, bool inverse, struct buf *out, bool *ret_omitted)
+{
+    uint64_t budget = LINEDIFF_WORK_MAX;
+    for (size_t i = 0; i < p->n; i++) {
+        if (write_section(p, p->files[i], inverse, out, &budget) < 0) {
+            *ret_omitted = true;
+            buf_fini(out);
+            return;
+        }
+    }
+}
+
+/* Have all contents that were there. A limit is no reason to refuse the patch. */
+static int load_all_before(struct plan *p, bool *ret_limit, struct err *e)
+{
+    for (size_t i = 0; i < p->n && !*ret_limit; i++) {
+        struct plan_file *f = p->files[i];
+        bool unchanged = f->loaded && !f->changed;
+        if (!plan_changes(f) || unchanged || plan_load_before(p, f, e) == 0)
+            continue;
+        if (e == NULL || e->code != ERR_LIMIT_EXCEEDED)
+            return -1;
+        *ret_limit = true;
+    }
+    return 0;
+}
+
+static int write_diffs(struct plan *p, const struct patch_request *q, struct patch_result *r,
+                       struct err *e)
+{
+    bool limit = false;
+    struct err why = {0};
+    if (!q->want_diff && !q->want_inverse)
+        return 0;
+    if (load_all_before(p, &limit, &why) < 0)
+        return err_set(e, why.code, "%s", why.message);
+    r->diff_omitted = q->want_diff && limit;
+    r->inverse_omitted = q->want_inverse && limit;
+    if (q->want_diff && !limit)
+        write_diff(p, false, &r->diff, &r->diff_omitted);
+    if (q->want_inverse && !limit)
+        write_diff(p, true, &r->inverse, &r->inverse_omitted);
+    return 0;
+}
+
+/* ---- all of it ---- */
+
 static int carry_out(const struct workspace *ws, const struct patch_request *q, struct plan *p,
                      struct patch_result *r, struct err *e)
 {
@@ -164,23 +275,56 @@ static int carry_out(const struct workspace *ws, const struct patch_request *q, 
         for (size_t i = 0; i < r->n_changes; i++)
             r->changes[i].after[0] = '\0';
     } else {
-        rc = write_plan(ws, &w, r, e);
+        rc = write_plan(ws, q, &w, r, e);
     }
     work_fini(&w);
     return rc;
+}
+
+/* Exact edits as a document. */
+static int doc_of_edits(const struct patch_request *q, struct patch_doc *ret, struct err *e)
+{
+    if (q->n_edits > PATCH_EDITS_MAX)
+        return err_set(e, ERR_LIMIT_EXCEEDED,
+                       "more edits (%zu) than PATCH_EDITS_MAX (%u); send several requests",
+                       q->n_edits, PATCH_EDITS_MAX);
+    for (size_t i = 0; i < q->n_edits; i++) {
+        struct patch_section *s = patch_doc_add(ret);
+        s->kind = PATCH_UPDATE;
+        s->path = mem_strdup(q->edits[i].path);
+        s->edit = &q->edits[i];
+    }
+    return 0;
+}
+
+static int parse(const struct patch_request *q, struct patch_doc *ret, struct err *e)
+{
+    if (q->n_edits > 0 && q->text_len > 0)
+        return err_set(e, ERR_INVALID_ARGUMENT, "give a patch or edits, not both");
+    if (q->n_edits > 0)
+        return doc_of_edits(q, ret, e);
+    bool unified = q->format == PATCH_FORMAT_UNIFIED ||
+                   (q->format == PATCH_FORMAT_AUTO && udiff_begins(q->text, q->text_len));
+    if (q->text_len > (q->is_inverse ? PATCH_INVERSE_MAX : PATCH_TEXT_MAX))
+        return err_set(e, ERR_LIMIT_EXCEEDED,
+                       "the patch has %zu bytes, more than PATCH_TEXT_MAX (%u); send several "
+                       "patches",
+                       q->text_len, PATCH_TEXT_MAX);
+    if (unified)
+        return udiff_parse(q->text, q->text_len, (int)q->strip_plus_one - 1, ret, e);
+    return v4a_parse(q->text, q->text_len, ret, e);
 }
 
 int patch_apply(const struct workspace *ws, const struct patch_request *request,
                 struct patch_result *ret, struct err *e)
 {
     struct patch_doc doc = {0};
-    struct plan plan = {.ws = ws};
+    struct plan plan = {.ws = ws, .keep_before = request->want_diff || request->want_inverse};
     struct patch_result result = {0};
     int rc = -1;
-    if (policy_check(ws, POLICY_WRITE, e) == 0 &&
-        v4a_parse(request->text, request->text_len, &doc, e) == 0 &&
+    if (policy_check(ws, POLICY_WRITE, e) == 0 && parse(request, &doc, e) == 0 &&
         plan_expect(&plan, request->expect, request->n_expect, e) == 0 &&
-        plan_sections(&plan, &doc, e) == 0)
+        plan_sections(&plan, &doc, e) == 0 && write_diffs(&plan, request, &result, e) == 0)
         rc = carry_out(ws, request, &plan, &result, e);
     patch_doc_fini(&doc);
     plan_fini(&plan);

@@ -1,10 +1,11 @@
 /* core/patch: apply a patch to a workspace, all of it or nothing.
  *
- * Theory. Parse (core/v4a, core/udiff; exact edits come parsed), plan every hunk in memory against the bytes on disk, check what the
- * caller expects, then write: each new content to a temporary file beside its target, fsync,
- * rename; on a failure everything done so far is put back. Only the bytes asked for change: line
- * endings, a missing final newline, mode bits and bytes that are not UTF-8 stay as they are.
- * Writers of one root are serialised by the caller (per device and inode), never here.
+ * Theory. Parse (core/v4a, core/udiff; exact edits come parsed), plan every hunk in memory against
+ * the bytes on disk, check what the caller expects, then write: each new content to a temporary
+ * file beside its target, fsync, rename; on a failure everything done so far is put back. Only the
+ * bytes asked for change: line endings, a missing final newline, mode bits and bytes that are not
+ * UTF-8 stay as they are. Writers of one root are serialised by the caller (per device and inode),
+ * never here.
  *
  * Several sections for one file are carried out in order (core/plan); places, tolerance and line
  * endings are core/hunk's; all or nothing is core/txn's.
@@ -19,6 +20,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "core/files.h"
+#include "core/journal.h"
 #include "core/registry.h"
 
 #include <stdbool.h>
@@ -30,8 +32,10 @@
 #define PATCH_FILE_MAX (64u << 20)   /* bytes of one file before or after */
 #define PATCH_TOTAL_MAX (256u << 20) /* bytes of all files held while planning */
 #define PATCH_EDITS_MAX 65536u       /* exact edits of one request */
-/* Bytes of a diff or an inverse that is made; not above PATCH_TEXT_MAX, so that it can be applied. */
+/* Bytes of a diff that is made: what is told can be applied. */
 #define PATCH_DIFF_MAX PATCH_TEXT_MAX
+/* Bytes of an inverse that is made, and taken again as one. */
+#define PATCH_INVERSE_MAX (64u << 20)
 
 enum patch_kind { PATCH_ADD, PATCH_UPDATE, PATCH_DELETE, PATCH_MOVE };
 
@@ -44,7 +48,7 @@ enum patch_status {
     PATCH_UNKNOWN,
 };
 
-/* How the text of a patch is read. AUTO: by its first line, V4A unless it begins as a unified diff. */
+/* How the text is read. AUTO: by its first line, V4A unless it begins as a unified diff. */
 enum patch_format { PATCH_FORMAT_AUTO, PATCH_FORMAT_V4A, PATCH_FORMAT_UNIFIED };
 
 /* Leading components to take off the names of a unified diff: told by the patch, see core/udiff. */
@@ -71,6 +75,7 @@ struct patch_change {
      * numbers than a unified diff says. */
     bool fuzzy;
     bool mode_changed; /* the executable bits were set or cleared */
+    bool moved_away;   /* a deletion that is one half of a move */
 };
 
 struct patch_expect {
@@ -86,9 +91,14 @@ struct patch_request {
     bool check_only;
     /* Zeroes below are the behaviour of a request that knows nothing of them. */
     enum patch_format format;
-    unsigned strip_plus_one; /* 0 = PATCH_STRIP_AUTO, else the components and one */
+    unsigned strip_plus_one;        /* 0 = PATCH_STRIP_AUTO, else the components and one */
+    bool is_inverse;                /* the text is one that we made: up to PATCH_INVERSE_MAX */
     const struct patch_edit *edits; /* instead of a text */
     size_t n_edits;
+    /* Where the transaction is written down (core/journal), or NULL; and whether it may be left to
+     * the system when the bytes reach the disk: faster, and lost when the power fails soon. */
+    struct journal *journal;
+    bool lax;
     bool want_diff;    /* fill `diff` */
     bool want_inverse; /* fill `inverse` */
 };
@@ -100,11 +110,13 @@ struct patch_result {
     size_t cap;
     char failure[ERR_MESSAGE_MAX]; /* why, for the failed statuses */
     /* What the patch does, as a unified diff in git's form; and what undoes it, in the same form:
-     * apply that with PATCH_FORMAT_UNIFIED and `expect` of the versions after. "" when not asked
-     * for, when nothing changes, or when it would be larger than PATCH_DIFF_MAX; then the _omitted
-     * member says so. Bytes, not text: they hold what the files hold. */
+     * apply that as PATCH_FORMAT_UNIFIED with is_inverse, and `expect` of the versions after. ""
+     * when not asked for, when nothing changes, or when it would be larger than PATCH_DIFF_MAX or
+     * PATCH_INVERSE_MAX; then the _omitted member says so. Bytes, not text: they hold what the
+     * files hold. */
     struct buf diff;
     struct buf inverse;
+    bool durable; /* applied, and on the disk when it was told */
     bool diff_omitted;
     bool inverse_omitted;
 };

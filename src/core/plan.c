@@ -1,4 +1,4 @@
-/* core/plan: see plan.h. */
+/* core/plan: see plan.h. The table of files and what they hold; core/plan_sections carries out. */
 #include "core/plan.h"
 
 #include "base/mem.h"
@@ -14,6 +14,7 @@ void plan_fini(struct plan *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         buf_fini(&p->files[i]->content);
+        buf_fini(&p->files[i]->content_before);
         free(p->files[i]->path);
         free(p->files[i]);
     }
@@ -25,6 +26,22 @@ void plan_fini(struct plan *p)
 bool plan_changes(const struct plan_file *f)
 {
     return f->touched && (f->existed || f->exists);
+}
+
+mode_t plan_mode(const struct plan_file *f, const struct stat *st)
+{
+    mode_t mode = st->st_mode & 07777;
+    if (f->mode == PATCH_MODE_PLAIN)
+        return mode & ~(mode_t)0111;
+    return f->mode == PATCH_MODE_EXECUTABLE ? mode | (mode & 0444) >> 2 : mode;
+}
+
+bool plan_changes_mode(const struct plan_file *f)
+{
+    const struct plan_file *meta = f->origin != NULL ? f->origin : f;
+    if (!f->exists || !meta->existed)
+        return f->exists && f->mode == PATCH_MODE_EXECUTABLE;
+    return plan_mode(f, &meta->st) != (meta->st.st_mode & 07777);
 }
 
 /* ---- looking at the disk ---- */
@@ -62,8 +79,7 @@ static int read_content(struct plan *p, struct plan_file *f, int fd, struct err 
     return 0;
 }
 
-static int check_sizes(const struct plan *p, const struct plan_file *f, uint64_t size,
-                       struct err *e)
+int plan_check_sizes(const struct plan *p, const struct plan_file *f, uint64_t size, struct err *e)
 {
     if (size > PATCH_FILE_MAX)
         return err_set(e, ERR_LIMIT_EXCEEDED,
@@ -91,19 +107,18 @@ static int look_at_disk(struct plan *p, struct plan_file *f, struct err *e)
         int rc = version_of_fd(fd, f->before);
         return rc < 0 ? files_error(e, rc, f->path, "read") : 0;
     }
-    if (check_sizes(p, f, (uint64_t)f->st.st_size, e) < 0 || read_content(p, f, fd, e) < 0)
+    if (plan_check_sizes(p, f, (uint64_t)f->st.st_size, e) < 0 || read_content(p, f, fd, e) < 0)
         return -1;
     version_of(buf_bytes(&f->content), f->content.len, f->before);
     return 0;
 }
 
-/* Have the content in memory: large files are looked at without. */
-static int load(struct plan *p, struct plan_file *f, struct err *e)
+int plan_load(struct plan *p, struct plan_file *f, struct err *e)
 {
     if (f->loaded)
         return 0;
     struct stat st;
-    if (check_sizes(p, f, (uint64_t)f->st.st_size, e) < 0)
+    if (plan_check_sizes(p, f, (uint64_t)f->st.st_size, e) < 0)
         return -1;
     autofd int fd = path_open_regular(p->ws->root_fd, f->path, &st);
     if (fd < 0)
@@ -116,24 +131,60 @@ static int load(struct plan *p, struct plan_file *f, struct err *e)
     return 0;
 }
 
-static void drop_content(struct plan *p, struct plan_file *f)
+int plan_load_before(struct plan *p, struct plan_file *f, struct err *e)
 {
-    p->held -= f->loaded ? f->content.len : 0;
-    buf_fini(&f->content);
-    f->loaded = false;
+    if (!f->existed || f->has_before)
+        return 0;
+    struct plan_file disk = {.path = f->path, .st = f->st};
+    int rc = plan_load(p, &disk, e);
+    f->content_before = disk.content;
+    f->has_before = rc == 0;
+    return rc;
 }
 
-static void take_content(struct plan *p, struct plan_file *f, struct buf *content)
+static bool wants_before(const struct plan *p, const struct plan_file *f)
 {
-    drop_content(p, f);
+    return p->keep_before && f->existed && f->loaded && !f->changed && !f->has_before;
+}
+
+void plan_drop(struct plan *p, struct plan_file *f)
+{
+    if (wants_before(p, f)) {
+        f->content_before = f->content;
+        f->content = (struct buf)BUF_INIT;
+        f->has_before = true;
+    } else {
+        p->held -= f->loaded ? f->content.len : 0;
+        buf_fini(&f->content);
+    }
+    f->loaded = false;
+    f->changed = true;
+}
+
+void plan_take(struct plan *p, struct plan_file *f, struct buf *content)
+{
+    plan_drop(p, f);
     f->content = *content;
     *content = (struct buf)BUF_INIT;
     f->loaded = true;
     p->held += f->content.len;
 }
 
-/* The entry of a path as it was written. `write`: the patch wants to change it. */
-static struct plan_file *look(struct plan *p, const char *path, bool write, struct err *e)
+void plan_give(struct plan *p, struct plan_file *f, struct buf *ret)
+{
+    buf_fini(ret);
+    if (wants_before(p, f))
+        buf_put(ret, buf_bytes(&f->content), f->content.len);
+    else {
+        p->held -= f->content.len;
+        *ret = f->content;
+        f->content = (struct buf)BUF_INIT;
+        f->loaded = false;
+    }
+    plan_drop(p, f);
+}
+
+struct plan_file *plan_look(struct plan *p, const char *path, bool write, struct err *e)
 {
     char normal[PATH_LEN_MAX];
     if (files_resolve(p->ws, path, normal, e) < 0 ||
@@ -166,7 +217,7 @@ static int expect_one(struct plan *p, const struct patch_expect *x, struct err *
                        "the expected version of %s is \"%.80s\", which is neither \"absent\" nor "
                        "\"sha256:\" and 64 lower-case hex digits",
                        x->path, x->version);
-    struct plan_file *f = look(p, x->path, false, e);
+    struct plan_file *f = plan_look(p, x->path, false, e);
     if (f == NULL)
         return -1;
     const char *have = f->existed ? f->before : "absent";
@@ -186,133 +237,6 @@ int plan_expect(struct plan *p, const struct patch_expect *expect, size_t n, str
                        PATCH_FILES_MAX);
     for (size_t i = 0; i < n; i++) {
         if (expect_one(p, &expect[i], e) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* ---- sections ---- */
-
-static int must_exist(const struct plan_file *f, const char *what, struct err *e)
-{
-    if (f->exists)
-        return 0;
-    return err_set(e, ERR_FILE_NOT_FOUND, "%s %s: no such file in the workspace%s", what, f->path,
-                   f->existed ? " (the patch removed it further up)" : "");
-}
-
-static int do_add(struct plan *p, const struct patch_section *s, struct err *e)
-{
-    struct plan_file *f = look(p, s->path, true, e);
-    if (f == NULL)
-        return -1;
-    if (f->exists)
-        return err_set(e, ERR_ADD_FILE_EXISTS,
-                       "add %s: the file exists; use \"*** Update File\", or delete it first",
-                       f->path);
-    if (check_sizes(p, f, s->content.len, e) < 0)
-        return -1;
-    struct buf copy = BUF_INIT;
-    buf_put(&copy, buf_bytes(&s->content), s->content.len);
-    take_content(p, f, &copy);
-    f->exists = true;
-    return 0;
-}
-
-static int do_delete(struct plan *p, const struct patch_section *s, struct err *e)
-{
-    struct plan_file *f = look(p, s->path, true, e);
-    if (f == NULL || must_exist(f, "delete", e) < 0)
-        return -1;
-    drop_content(p, f);
-    f->exists = false;
-    return 0;
-}
-
-static int do_update(struct plan *p, const struct patch_section *s, struct plan_file **ret,
-                     struct err *e)
-{
-    struct plan_file *f = look(p, s->path, true, e);
-    if (f == NULL || must_exist(f, "update", e) < 0 || load(p, f, e) < 0)
-        return -1;
-    *ret = f;
-    if (s->n == 0)
-        return 0;
-    autobuf out = BUF_INIT;
-    bool fuzzy = false;
-    if (hunks_apply(f->path, buf_bytes(&f->content), f->content.len, s->hunks, s->n, &out, &p->work,
-                    &fuzzy, e) < 0)
-        return -1;
-    if (check_sizes(p, f, out.len, e) < 0)
-        return -1;
-    take_content(p, f, &out);
-    f->fuzzy |= fuzzy;
-    return 0;
-}
-
-static int do_move(struct plan *p, const struct patch_section *s, struct err *e)
-{
-    struct plan_file *from = NULL;
-    if (do_update(p, s, &from, e) < 0)
-        return -1;
-    struct plan_file *to = look(p, s->move_to, true, e);
-    if (to == NULL)
-        return -1;
-    if (to == from)
-        return 0;
-    if (to->exists)
-        return err_set(e, ERR_MOVE_DESTINATION_EXISTS,
-                       "move %s to %s: the target exists; delete it first", from->path, to->path);
-    take_content(p, to, &from->content);
-    to->exists = true;
-    to->moved = true;
-    to->fuzzy = from->fuzzy;
-    to->origin = from->origin != NULL ? from->origin : from;
-    p->held -= from->loaded ? to->content.len : 0;
-    from->loaded = false;
-    from->exists = false;
-    return 0;
-}
-
-static int do_section(struct plan *p, const struct patch_section *s, struct err *e)
-{
-    struct plan_file *f = NULL;
-    switch (s->kind) {
-    case PATCH_ADD:
-        return do_add(p, s, e);
-    case PATCH_DELETE:
-        return do_delete(p, s, e);
-    case PATCH_UPDATE:
-        return do_update(p, s, &f, e);
-    default:
-        return do_move(p, s, e);
-    }
-}
-
-/* No file may come out below another one that comes out as a file. */
-static int check_ancestors(const struct plan *p, const struct plan_file *f, struct err *e)
-{
-    char dir[PATH_LEN_MAX];
-    strcpy(dir, f->path);
-    for (char *slash = strrchr(dir, '/'); slash != NULL; slash = strrchr(dir, '/')) {
-        *slash = '\0';
-        const struct plan_file *above = map_get(&p->by_path, dir);
-        if (above != NULL && above->exists)
-            return err_set(e, ERR_PATH_NOT_DIRECTORY,
-                           "%s: %s is a file of this patch and cannot be a directory too", f->path,
-                           dir);
-    }
-    return 0;
-}
-
-int plan_sections(struct plan *p, const struct patch_doc *doc, struct err *e)
-{
-    for (size_t i = 0; i < doc->n; i++) {
-        if (do_section(p, &doc->sections[i], e) < 0)
-            return -1;
-    }
-    for (size_t i = 0; i < p->n; i++) {
-        if (p->files[i]->touched && p->files[i]->exists && check_ancestors(p, p->files[i], e) < 0)
             return -1;
     }
     return 0;

@@ -11,6 +11,10 @@
  * mode. A file and a directory of one name cannot both come out of a patch. Every path passes the
  * lexical rule, the workspace's policy, and is opened beneath the root.
  *
+ * The sections of a git diff speak of the files before the patch instead (patch_doc.from_preimage):
+ * results of renames and copies are made first, then what is deleted or moved away goes, then the
+ * rest comes in order.
+ *
  * Must not: write anything.
  */
 #ifndef CODESPACE_CORE_PLAN_H
@@ -31,11 +35,17 @@ struct plan_file {
     /* In memory. */
     bool touched; /* by a section; expectations only look */
     bool exists;
-    bool loaded; /* `content` holds it */
-    bool moved;  /* came here by a move */
+    bool loaded;     /* `content` holds it */
+    bool moved;      /* came here by a move */
+    bool moved_away; /* left by one */
     bool fuzzy;
+    bool changed; /* `content` is, or was, not what the disk holds */
     struct buf content;
     const struct plan_file *origin; /* whose mode and owner a moved file takes; NULL = its own */
+    enum patch_mode mode;           /* what becomes of its executable bits */
+    /* What was on disk, kept when `content` becomes something else and keep_before is set. */
+    bool has_before;
+    struct buf content_before;
 };
 
 struct plan {
@@ -46,6 +56,7 @@ struct plan {
     struct map by_path;
     uint64_t held; /* bytes of all contents */
     uint64_t work; /* see hunks_apply() */
+    bool keep_before;
 };
 
 void plan_fini(struct plan *p);
@@ -59,5 +70,30 @@ int plan_sections(struct plan *p, const struct patch_doc *doc, struct err *e);
 
 /* Does the file come out other than it was? */
 bool plan_changes(const struct plan_file *f);
+
+/* Do its executable bits? */
+bool plan_changes_mode(const struct plan_file *f);
+
+/* The mode of the file that comes out, for one that takes it from `st`. */
+mode_t plan_mode(const struct plan_file *f, const struct stat *st);
+
+/* Have the content that is on disk in content_before. Errors: as patch_apply(). */
+int plan_load_before(struct plan *p, struct plan_file *f, struct err *e);
+
+/* Steps that core/plan_sections is made of. */
+
+/* The entry of a path as it was written, or NULL. `write`: the patch wants to change it. */
+struct plan_file *plan_look(struct plan *p, const char *path, bool write, struct err *e);
+
+/* Have the content in memory: large files are looked at without. */
+int plan_load(struct plan *p, struct plan_file *f, struct err *e);
+
+/* May a file of `size` more bytes be held? */
+int plan_check_sizes(const struct plan *p, const struct plan_file *f, uint64_t size, struct err *e);
+
+/* Forget the content; or take another, leaving *content empty; or move it to *ret. */
+void plan_drop(struct plan *p, struct plan_file *f);
+void plan_take(struct plan *p, struct plan_file *f, struct buf *content);
+void plan_give(struct plan *p, struct plan_file *f, struct buf *ret);
 
 #endif

@@ -4,6 +4,8 @@
 #include "base/mem.h"
 #include "core/files.h"
 #include "core/txn_dirs.h"
+#include "core/txn_rename.h"
+#include "sys/fd.h"
 #include "sys/filemeta.h"
 #include "sys/path.h"
 
@@ -15,8 +17,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* ".codespace-", 16 digits, ".tmp" */
-#define TEMP_LEN 32
+/* From so many new files on one syncfs() is cheaper than an fsync() of each. */
+#define SYNC_ALL_FROM 16
 
 enum item_state {
     ITEM_NEW,
@@ -29,8 +31,9 @@ struct item {
     enum item_state state;
     size_t dir;
     const char *leaf;
-    char temp[TEMP_LEN]; /* name beside the target */
-    dev_t dev;           /* of the new file */
+    char temp[JOURNAL_NAME_LEN];  /* name beside the target */
+    char aside[JOURNAL_NAME_LEN]; /* a second one, where names cannot be exchanged */
+    dev_t dev;                    /* of the new file */
     ino_t ino;
 };
 
@@ -38,24 +41,28 @@ struct txn {
     struct txn_dirs dirs;
     struct item *items;
     size_t n;
-    const struct txn_probe *probe;
+    const struct txn_env *env;
+    struct journal_item *journaled; /* NULL without a journal */
+    int sync_fd;    /* the root, when its file system is synced as a whole; else -1 */
+    dev_t sync_dev; /* ... and which one that is */
     struct err *why;
 };
 
 /* ---- helpers ---- */
 
-static void name_temp(char out[TEMP_LEN])
+static void name_temp(char out[JOURNAL_NAME_LEN])
 {
     uint64_t r = 0;
     ensure(getrandom(&r, sizeof(r), 0) == (ssize_t)sizeof(r));
-    snprintf(out, TEMP_LEN, ".codespace-%016" PRIx64 ".tmp", r);
+    snprintf(out, JOURNAL_NAME_LEN, ".codespace-%016" PRIx64 ".tmp", r);
 }
 
 static int probe_step(const struct txn *t, enum txn_step step, const struct item *it)
 {
-    if (t->probe == NULL)
+    const struct txn_probe *probe = t->env->probe;
+    if (probe == NULL)
         return 0;
-    return t->probe->before(t->probe->data, step, (size_t)(it - t->items));
+    return probe->before(probe->data, step, (size_t)(it - t->items));
 }
 
 /* A step's positive outcome: the disk is not as it was planned against. */
@@ -74,28 +81,6 @@ static void say_failure(struct txn *t, const struct item *it, int rc)
                 "%s was changed by somebody else while the patch was applied", it->op->path);
 }
 
-/* Look, then rename: for what cannot be linked. Somebody quicker could be replaced in between. */
-static int rename_if_free(int dir, const char *from, const char *to)
-{
-    struct stat st;
-    if (fstatat(dir, to, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        return -EEXIST;
-    return renameat(dir, from, dir, to) < 0 ? -errno : 0;
-}
-
-/* A rename that never replaces. Where the file system has no such call, a link and an unlink do
- * the same; where it has no links either, or for a directory, there is only the last way. */
-static int rename_new(int dir, const char *from, const char *to)
-{
-    if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return -errno;
-    if (linkat(dir, from, dir, to, 0) == 0)
-        return unlinkat(dir, from, 0) < 0 ? -errno : 0;
-    return errno == EPERM || errno == ENOTSUP ? rename_if_free(dir, from, to) : -errno;
-}
-
 /* Is this name still the new file that we put there? */
 static bool is_ours(const struct item *it, int dir)
 {
@@ -105,18 +90,6 @@ static bool is_ours(const struct item *it, int dir)
 }
 
 /* ---- stage ---- */
-
-static int write_all(int fd, const char *bytes, size_t n)
-{
-    while (n > 0) {
-        ssize_t k = write(fd, bytes, n);
-        if (k < 0 && errno != EINTR)
-            return -errno;
-        bytes += k > 0 ? k : 0;
-        n -= k > 0 ? (size_t)k : 0;
-    }
-    return 0;
-}
 
 /* Owner, mode and attributes from the file that is replaced or moved, checked to still be it. */
 static int copy_meta(struct txn *t, const struct item *it, int fd)
@@ -130,13 +103,32 @@ static int copy_meta(struct txn *t, const struct item *it, int fd)
     return filemeta_copy(from, &st, fd);
 }
 
+static int change_mode(const struct item *it, int fd)
+{
+    struct stat st;
+    if (it->op->meta_path == NULL || (it->op->mode_set | it->op->mode_clear) == 0)
+        return 0;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    mode_t mode = ((st.st_mode & 07777) | it->op->mode_set) & ~it->op->mode_clear;
+    return fchmod(fd, mode) < 0 ? -errno : 0;
+}
+
+/* Not together with the others: a workspace may hold mounts of other file systems. */
+static bool syncs_alone(const struct txn *t, const struct stat *st)
+{
+    return !t->env->lax && (t->sync_fd < 0 || st->st_dev != t->sync_dev);
+}
+
 static int fill(struct txn *t, struct item *it, int fd)
 {
     struct stat st;
     int rc = it->op->meta_path != NULL ? copy_meta(t, it, fd) : 0;
     if (rc == 0)
-        rc = write_all(fd, it->op->bytes, it->op->len);
-    if (rc == 0 && (fsync(fd) < 0 || fstat(fd, &st) < 0))
+        rc = change_mode(it, fd);
+    if (rc == 0)
+        rc = fd_write_all(fd, it->op->bytes, it->op->len);
+    if (rc == 0 && (fstat(fd, &st) < 0 || (syncs_alone(t, &st) && fsync(fd) < 0)))
         rc = -errno;
     if (rc == 0) {
         it->dev = st.st_dev;
@@ -147,12 +139,11 @@ static int fill(struct txn *t, struct item *it, int fd)
 
 static int stage_step(struct txn *t, struct item *it, int dir)
 {
-    name_temp(it->temp);
     if (it->op->kind == TXN_REMOVE)
         return 0;
     /* A new file gets what the umask and the directory say; a copy is private until it is like the
      * original. */
-    mode_t mode = it->op->meta_path != NULL ? 0600 : 0666;
+    mode_t mode = it->op->meta_path != NULL ? 0600 : 0666 | it->op->mode_set;
     autofd int fd =
         openat(dir, it->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
@@ -183,17 +174,15 @@ static int exchange(struct item *it, int dir)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
-    char aside[TEMP_LEN];
-    name_temp(aside);
-    if (renameat(dir, it->leaf, dir, aside) < 0)
+    if (renameat(dir, it->leaf, dir, it->aside) < 0)
         return -errno;
-    int rc = rename_new(dir, it->temp, it->leaf);
-    if (rc < 0 && rename_new(dir, aside, it->leaf) == 0)
+    int rc = txn_rename_new(dir, it->temp, it->leaf);
+    if (rc < 0 && txn_rename_new(dir, it->aside, it->leaf) == 0)
         return rc;
     /* Neither the new nor the old file got the name: undo will tell where the old one is. */
     if (rc < 0)
         (void)unlinkat(dir, it->temp, 0);
-    memcpy(it->temp, aside, sizeof(aside));
+    memcpy(it->temp, it->aside, sizeof(it->temp));
     it->state = ITEM_COMMITTED;
     return rc;
 }
@@ -204,7 +193,7 @@ static int commit_step(struct txn *t, struct item *it, int dir)
     struct stat st;
     int rc = 0;
     if (it->op->kind == TXN_CREATE)
-        rc = rename_new(dir, it->temp, it->leaf);
+        rc = txn_rename_new(dir, it->temp, it->leaf);
     else if (it->op->kind == TXN_REPLACE)
         rc = exchange(it, dir);
     else
@@ -234,13 +223,13 @@ static int undo_create(const struct item *it, int dir)
 static int undo_replace(const struct item *it, int dir)
 {
     if (!is_ours(it, dir))
-        return rename_new(dir, it->temp, it->leaf);
+        return txn_rename_new(dir, it->temp, it->leaf);
     if (renameat(dir, it->temp, dir, it->leaf) == 0)
         return 0;
     /* Somebody had put a directory there, which cannot replace a file. */
     if (errno != ENOTDIR || unlinkat(dir, it->leaf, 0) < 0)
         return -errno;
-    return rename_new(dir, it->temp, it->leaf);
+    return txn_rename_new(dir, it->temp, it->leaf);
 }
 
 static int undo_step(struct txn *t, struct item *it, int dir)
@@ -252,7 +241,7 @@ static int undo_step(struct txn *t, struct item *it, int dir)
         return undo_create(it, dir);
     if (it->op->kind == TXN_REPLACE)
         return undo_replace(it, dir);
-    return rename_new(dir, it->temp, it->leaf);
+    return txn_rename_new(dir, it->temp, it->leaf);
 }
 
 /* Run a step's function in the item's directory. */
@@ -350,19 +339,134 @@ static int enter_all(struct txn *t)
     return 0;
 }
 
+/* A step of the whole transaction. */
+static int probe_all(struct txn *t, enum txn_step step)
+{
+    return t->n > 0 ? probe_step(t, step, &t->items[0]) : 0;
+}
+
 static int sync_all(struct txn *t)
 {
-    int rc = t->n > 0 ? probe_step(t, TXN_SYNC, &t->items[0]) : 0;
-    if (rc == 0)
+    int rc = probe_all(t, TXN_SYNC);
+    if (rc == 0 && !t->env->lax)
         rc = txn_dirs_sync(&t->dirs);
     return rc < 0 ? files_error(t->why, rc, "the directories", "sync") : 0;
 }
 
+/* The new files, when they were not synced one by one. */
+static int sync_files(struct txn *t)
+{
+    int rc = t->sync_fd >= 0 && syncfs(t->sync_fd) < 0 ? -errno : 0;
+    return rc < 0 ? files_error(t->why, rc, "the new files", "sync") : 0;
+}
+
+/* Who cannot read the root syncs each file. */
+static void choose_sync(struct txn *t)
+{
+    struct stat st;
+    t->sync_fd = -1;
+    if (t->env->lax || t->n < SYNC_ALL_FROM || fstat(t->env->root_fd, &st) < 0)
+        return;
+    t->sync_fd = openat(t->env->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    t->sync_dev = st.st_dev;
+}
+
+/* ---- the journal ---- */
+
+static int say_journal(struct txn *t, int rc)
+{
+    return err_sys(t->why, ERR_FILE_OPERATION_FAILED, rc, "write the journal of the patch");
+}
+
+/* Directories that will be made for a new file: its missing parents, outer ones first. */
+static void missing_parents(struct txn *t, const char *path, struct map *seen, struct strv *out)
+{
+    char dir[PATH_LEN_MAX];
+    autostrv missing = {0};
+    strcpy(dir, path);
+    for (char *slash = strrchr(dir, '/'); slash != NULL; slash = strrchr(dir, '/')) {
+        *slash = '\0';
+        if (map_get(seen, dir) != NULL)
+            break;
+        map_set(seen, dir, t);
+        autofd int fd = path_open_beneath(t->env->root_fd, dir, O_PATH | O_DIRECTORY, 0);
+        if (fd >= 0)
+            break;
+        strv_add(&missing, dir);
+    }
+    for (size_t i = missing.len; i-- > 0;)
+        strv_add(out, missing.items[i]);
+}
+
+static void fill_journaled(struct txn *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const struct item *it = &t->items[i];
+        struct journal_item *j = &t->journaled[i];
+        *j = (struct journal_item){.kind = (int)it->op->kind, .path = it->op->path};
+        memcpy(j->temp, it->temp, sizeof(j->temp));
+        memcpy(j->aside, it->aside, sizeof(j->aside));
+        if (it->op->was != NULL)
+            j->was = journal_id_of(it->op->was);
+        j->made = (struct journal_id){.dev = it->dev, .ino = it->ino};
+    }
+}
+
+static int journal_begin(struct txn *t)
+{
+    autostrv made = {0};
+    struct map seen = {0};
+    if (t->journaled == NULL)
+        return 0;
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->items[i].op->kind == TXN_CREATE)
+            missing_parents(t, t->items[i].op->path, &seen, &made);
+    }
+    map_fini(&seen);
+    fill_journaled(t);
+    int rc = probe_all(t, TXN_JOURNAL);
+    if (rc == 0)
+        rc = journal_staging(t->env->journal, t->env->root_fd, t->journaled, t->n, &made);
+    return rc < 0 ? say_journal(t, rc) : 0;
+}
+
+/* A single rename is all or nothing by itself, so only several have to be known before. */
+static bool journal_syncs(const struct txn *t)
+{
+    return t->n > 1 && !t->env->lax;
+}
+
+static int journal_before_commit(struct txn *t)
+{
+    if (t->journaled == NULL)
+        return 0;
+    fill_journaled(t);
+    int rc = probe_all(t, TXN_JOURNAL);
+    if (rc == 0)
+        rc = journal_ready(t->env->journal, t->journaled, t->n, journal_syncs(t));
+    return rc < 0 ? say_journal(t, rc) : 0;
+}
+
+/* A single file needs no mark: where it is says all. */
+static int journal_after_commit(struct txn *t)
+{
+    if (t->journaled == NULL || t->n == 1)
+        return 0;
+    int rc = probe_all(t, TXN_JOURNAL);
+    if (rc == 0)
+        rc = journal_committed(t->env->journal, journal_syncs(t));
+    return rc < 0 ? say_journal(t, rc) : 0;
+}
+
+/* ---- all phases ---- */
+
 static enum txn_outcome run_phases(struct txn *t, bool *standing)
 {
-    if (enter_all(t) < 0 || for_all(t, TXN_STAGE, stage_step) < 0 ||
-        for_all(t, TXN_CHECK, check_step) < 0 || for_all(t, TXN_COMMIT, commit_step) < 0 ||
-        sync_all(t) < 0)
+    if (journal_begin(t) < 0)
+        return TXN_REFUSED;
+    if (enter_all(t) < 0 || for_all(t, TXN_STAGE, stage_step) < 0 || sync_files(t) < 0 ||
+        for_all(t, TXN_CHECK, check_step) < 0 || journal_before_commit(t) < 0 ||
+        for_all(t, TXN_COMMIT, commit_step) < 0 || sync_all(t) < 0 || journal_after_commit(t) < 0)
         return undo_all(t, standing);
     (void)for_all(t, TXN_FINISH, finish_step);
     for (size_t i = 0; i < t->n; i++)
@@ -370,17 +474,25 @@ static enum txn_outcome run_phases(struct txn *t, bool *standing)
     return TXN_APPLIED;
 }
 
-enum txn_outcome txn_run(int root_fd, const struct txn_op *ops, size_t n,
-                         const struct txn_probe *probe, bool *standing, struct err *why)
+enum txn_outcome txn_run(const struct txn_env *env, const struct txn_op *ops, size_t n,
+                         bool *standing, struct err *why)
 {
-    struct txn t = {.dirs = {.root_fd = root_fd}, .n = n, .probe = probe, .why = why};
+    struct txn t = {.dirs = {.root_fd = env->root_fd}, .n = n, .env = env, .why = why};
     t.items = mem_zalloc(n, sizeof(struct item));
+    t.journaled = env->journal != NULL ? mem_zalloc(n, sizeof(*t.journaled)) : NULL;
+    choose_sync(&t);
     for (size_t i = 0; i < n; i++) {
         t.items[i].op = &ops[i];
+        name_temp(t.items[i].temp);
+        name_temp(t.items[i].aside);
         standing[i] = false;
     }
     enum txn_outcome out = run_phases(&t, standing);
+    if (env->journal != NULL)
+        (void)journal_idle(env->journal);
     txn_dirs_fini(&t.dirs);
+    fd_close(&t.sync_fd);
     free(t.items);
+    free(t.journaled);
     return out;
 }

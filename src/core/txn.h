@@ -12,6 +12,9 @@
  * Directories are held open from the first use on, so a directory that is renamed or swapped for a
  * link meanwhile cannot lead a write or a clean-up elsewhere.
  *
+ * With a journal (core/journal) a crash at any point is undone or finished at the next start. Many
+ * new files are synced after all were written, with one call for the whole file system.
+ *
  * Must not: write into an existing inode (it may have names elsewhere, A18); go on after somebody
  * else changed a target; leave a temporary file, but for one case: when an old file cannot be put
  * back (the disk fails, or somebody took its name meanwhile), its only copy stays and is named.
@@ -20,6 +23,7 @@
 #define CODESPACE_CORE_TXN_H
 
 #include "base/err.h"
+#include "core/journal.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,9 +42,12 @@ struct txn_op {
     const struct stat *was;      /* REPLACE, REMOVE: the file that was planned against */
     const char *meta_path;       /* file whose owner, mode and attributes to take, or NULL */
     const struct stat *meta_was; /* its fstat */
+    mode_t mode_set;             /* bits to set and to clear in the mode that comes of it */
+    mode_t mode_clear;
 };
 
 enum txn_step {
+    TXN_JOURNAL,
     TXN_DIRECTORY,
     TXN_STAGE,
     TXN_CHECK,
@@ -57,6 +64,13 @@ struct txn_probe {
     void *data;
 };
 
+struct txn_env {
+    int root_fd;
+    struct journal *journal; /* NULL: a crash in between leaves what it leaves */
+    bool lax;                /* nothing is synced: durable is what the system makes so, later */
+    const struct txn_probe *probe;
+};
+
 enum txn_outcome {
     TXN_APPLIED,
     TXN_REFUSED,     /* nothing was renamed yet; the disk is as it was */
@@ -65,8 +79,8 @@ enum txn_outcome {
 };
 
 /* Run. Unless applied, *why says what failed. standing[i] becomes true when the effect of ops[i]
- * is on the disk. `probe` may be NULL. */
-enum txn_outcome txn_run(int root_fd, const struct txn_op *ops, size_t n,
-                         const struct txn_probe *probe, bool *standing, struct err *why);
+ * is on the disk. */
+enum txn_outcome txn_run(const struct txn_env *env, const struct txn_op *ops, size_t n,
+                         bool *standing, struct err *why);
 
 #endif

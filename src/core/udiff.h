@@ -9,7 +9,8 @@
  *   \ No newline at end of file belongs to the line before it
  *
  * Text before the first header (a mail) and behind a mail's signature is passed over; anywhere else
- * a line that belongs to nothing is refused, since it may be a part of a hunk whose counts are wrong.
+ * a line that belongs to nothing is refused, since it may be a part of a hunk whose counts are
+ * wrong.
  *
  * Names. Whether "a/" and "b/" are to be taken off is never guessed: a pair of names that differ in
  * their first component only says yes, a pair of equal names says no, a name whose other side is
@@ -30,8 +31,8 @@
 #define UDIFF_STRIP_MAX 64
 
 /* Parse n bytes into *ret, which borrows from them; the caller runs patch_doc_fini(). `strip` is a
- * number of components or PATCH_STRIP_AUTO. Errors: INVALID_PATCH, LIMIT_EXCEEDED; then *ret is
- * untouched. */
+ * number of components or PATCH_STRIP_AUTO. n is at most PATCH_INVERSE_MAX. Errors: INVALID_PATCH,
+ * LIMIT_EXCEEDED; then *ret is untouched. */
 int udiff_parse(const char *text, size_t n, int strip, struct patch_doc *ret, struct err *e);
 
 /* Does the text begin as one? Its first line that is not blank decides. */

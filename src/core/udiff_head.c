@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/udiff.h"
+#include "sys/path.h"
 
 #include <string.h>
 
@@ -111,31 +112,42 @@ static bool differ_in_first(const char *a, const char *b)
 
 /* ---- header lines ---- */
 
-/* "a/x b/x" without quotes has no mark between the names; it is certain only where both are the
- * same, or differ in the first component only. */
+/* Are they a pair of names of one file: the same, or different in the first component only? */
+static bool is_pair(struct text a, struct text b)
+{
+    if (a.len == b.len && memcmp(a.at, b.at, a.len) == 0)
+        return true;
+    const char *x = memchr(a.at, '/', a.len);
+    const char *y = memchr(b.at, '/', b.len);
+    if (x == NULL || y == NULL)
+        return false;
+    size_t n = (size_t)(a.at + a.len - x);
+    return n > 1 && n == (size_t)(b.at + b.len - y) && memcmp(x, y, n) == 0;
+}
+
+/* "a/x b/x" without quotes has no mark between the names; it is certain only where a single place
+ * makes them a pair. */
 static void split_plain(struct udiff_head *h, struct text t)
 {
+    size_t found = 0;
     for (size_t i = 1; i + 1 < t.len; i++) {
-        if (t.at[i] != ' ')
+        if (t.at[i] != ' ' ||
+            !is_pair((struct text){t.at, i}, (struct text){t.at + i + 1, t.len - i - 1}))
             continue;
-        autofree char *a = mem_dup(t.at, i);
-        autofree char *b = mem_dup(t.at + i + 1, t.len - i - 1);
-        if (strcmp(a, b) != 0 && !differ_in_first(a, b))
-            continue;
-        if (h->both[0] != NULL) {
-            free(steal(h->both[0]));
-            free(steal(h->both[1]));
+        if (found > 0)
             return;
-        }
-        h->both[0] = steal(a);
-        h->both[1] = steal(b);
+        found = i;
     }
+    if (found == 0)
+        return;
+    h->both[0] = mem_dup(t.at, found);
+    h->both[1] = mem_dup(t.at + found + 1, t.len - found - 1);
 }
 
 int udiff_head_git(struct udiff_head *h, struct text rest, struct err *e)
 {
     h->git = true;
-    if (rest.len > PATH_LEN_MAX * 8u)
+    if (rest.len > PATH_LEN_MAX * 2u)
         return REFUSE(h, "the names are longer than PATH_LEN_MAX (%d)", PATH_LEN_MAX);
     if (memchr(rest.at, '"', rest.len) == NULL) {
         if (memchr(rest.at, '\0', rest.len) != NULL)
@@ -178,13 +190,15 @@ static bool is_epoch(struct text time)
     int offset = ((zone[1] - '0') * 10 + zone[2] - '0') * 60 + (zone[3] - '0') * 10 + zone[4] - '0';
     int clock = ((time.at[11] - '0') * 10 + time.at[12] - '0') * 60 + (time.at[14] - '0') * 10 +
                 time.at[15] - '0';
-    if (time.at[0] == '1' && time.at[3] == '6')
+    if (time.at[2] == '6')
         clock -= 24 * 60;
     return memcmp(time.at + 16, ":00", 3) == 0 && clock == (zone[0] == '-' ? -offset : offset);
 }
 
 int udiff_head_name(struct udiff_head *h, int side, struct text rest, struct err *e)
 {
+    if (rest.len == 0)
+        return REFUSE(h, "the name is empty");
     const char *tab = memchr(rest.at, '\t', rest.len);
     struct text name = rest;
     if (tab != NULL && rest.at[0] != '"')
@@ -211,28 +225,29 @@ static const struct {
     const char *prefix;
     enum extended what;
 } extended_table[] = {
-    {"old mode ", OLD_MODE},          {"new mode ", NEW_MODE},
-    {"deleted file mode ", DELETED},  {"new file mode ", CREATED},
-    {"rename from ", FROM},           {"rename to ", TO},
-    {"copy from ", COPY_FROM},        {"copy to ", COPY_TO},
-    {"similarity index ", IGNORED},   {"dissimilarity index ", IGNORED},
-    {"index ", IGNORED},
+    {"old mode ", OLD_MODE},           {"new mode ", NEW_MODE}, {"deleted file mode ", DELETED},
+    {"new file mode ", CREATED},       {"rename from ", FROM},  {"rename to ", TO},
+    {"copy from ", COPY_FROM},         {"copy to ", COPY_TO},   {"similarity index ", IGNORED},
+    {"dissimilarity index ", IGNORED}, {"index ", IGNORED},
 };
 
 static int read_mode(struct udiff_head *h, enum extended what, struct text t, struct err *e)
 {
     unsigned mode = 0;
     for (size_t i = 0; i < t.len; i++) {
-        if (t.at[i] < '0' || t.at[i] > '7' || t.len > 6)
+        if (t.at[i] < '0' || t.at[i] > '7' || t.len != 6)
             return REFUSE(h, "the mode is not six octal digits");
         mode = mode * 8 + (unsigned)(t.at[i] - '0');
     }
     if (mode >> 12 != 8)
-        return REFUSE(h, "mode %o is not a regular file's; symbolic links and submodules are not "
-                         "made or changed by patches",
+        return REFUSE(h,
+                      "mode %o is not a regular file's; symbolic links and submodules are not "
+                      "made or changed by patches",
                       mode);
     if (what == NEW_MODE || what == CREATED)
         h->mode = mode;
+    h->old_mode |= what == OLD_MODE;
+    h->new_mode |= what == NEW_MODE;
     h->created |= what == CREATED;
     h->deleted |= what == DELETED;
     return 0;
@@ -332,12 +347,14 @@ static int take_path(const struct udiff_head *h, const char *name, int strip, ch
 {
     const char *rest = behind(name, strip);
     if (rest == NULL)
-        return REFUSE(h, "the name %.200s has no more than %d component%s, which are to be taken "
-                         "off",
+        return REFUSE(h,
+                      "the name %.200s has no more than %d component%s, which are to be taken "
+                      "off",
                       name, strip, strip == 1 ? "" : "s");
     if (strchr(rest, '\\') != NULL)
-        return REFUSE(h, "the name %.200s holds a backslash, which is a separator here; rename the "
-                         "file with a command",
+        return REFUSE(h,
+                      "the name %.200s holds a backslash, which is a separator here; rename the "
+                      "file with a command",
                       name);
     *ret = mem_strdup(rest);
     return 0;
@@ -362,12 +379,32 @@ static int apply_pair(const struct udiff_head *h, char *const pair[2], int strip
     autofree char *other = NULL;
     if (pair[0] == NULL || pair[1] == NULL)
         return take_path(h, pair[0] != NULL ? pair[0] : pair[1], strip, &s->path, e);
-    if (take_path(h, pair[0], strip, &other, e) < 0 || take_path(h, pair[1], strip, &s->path, e) < 0)
+    if (take_path(h, pair[0], strip, &other, e) < 0 ||
+        take_path(h, pair[1], strip, &s->path, e) < 0)
         return -1;
     if (strcmp(other, s->path) != 0)
-        return REFUSE(h, "the names are two different ones, %.200s and %.200s, when %d component%s "
-                         "are taken off",
+        return REFUSE(h,
+                      "the names are two different ones, %.200s and %.200s, when %d component%s "
+                      "are taken off",
                       other, s->path, strip, strip == 1 ? "" : "s");
+    return 0;
+}
+
+/* What several lines say of one name has to be the same. */
+static int check_names(const struct udiff_head *h, int strip, struct err *e)
+{
+    const char *const moved[2] = {h->from, h->to};
+    for (int i = 0; i < 2; i++) {
+        const char *name = h->name[i];
+        if (name == NULL)
+            continue;
+        const char *rest = behind(name, strip > 0 ? 1 : 0);
+        bool wrong = h->both[i] != NULL && strcmp(name, h->both[i]) != 0;
+        wrong |= moved[i] != NULL && (rest == NULL || strcmp(rest, moved[i]) != 0);
+        if (wrong)
+            return REFUSE(h, "the header lines of one file name different files; one is %.200s",
+                          name);
+    }
     return 0;
 }
 
@@ -383,6 +420,10 @@ int udiff_head_apply(const struct udiff_head *h, int strip, struct patch_section
     s->mode = mode_of(h->mode);
     s->exact = true;
     s->patch_line = h->line;
+    if (check_names(h, strip, e) < 0)
+        return -1;
+    if (h->old_mode != h->new_mode)
+        return REFUSE(h, "a change of mode has a line for the old and one for the new mode");
     if (h->from != NULL || h->to != NULL)
         return apply_move(h, strip, s, e);
     bool created = h->created || h->null[0];

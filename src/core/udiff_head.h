@@ -20,6 +20,8 @@ struct udiff_head {
     bool copy;
     bool created;
     bool deleted;
+    bool old_mode; /* given */
+    bool new_mode;
     unsigned mode; /* the new one, 0 = not given */
 };
 
@@ -38,7 +40,6 @@ int udiff_head_name(struct udiff_head *h, int side, struct text rest, struct err
 int udiff_heads_strip(const struct udiff_head *heads, size_t n, int *ret, struct err *e);
 
 /* Fill path, kind, mode of the section. */
-int udiff_head_apply(const struct udiff_head *h, int strip, struct patch_section *s,
-                     struct err *e);
+int udiff_head_apply(const struct udiff_head *h, int strip, struct patch_section *s, struct err *e);
 
 #endif

@@ -75,7 +75,8 @@ static void job_init(struct job *j, struct scratch *s)
 static enum txn_outcome job_run(struct job *j)
 {
     struct txn_probe p = {probe, j};
-    return txn_run(j->s->ws.root_fd, j->ops, N_OPS, &p, j->standing, &j->why);
+    struct txn_env env = {.root_fd = j->s->ws.root_fd, .probe = &p};
+    return txn_run(&env, j->ops, N_OPS, j->standing, &j->why);
 }
 
 static void expect_inode(struct scratch *s, const char *path, const struct stat *was)
