@@ -70,6 +70,10 @@
     X(INVALID_REQUEST, -32600, 400, 65, "the JSON is not a valid JSON-RPC message")                \
     X(METHOD_NOT_FOUND, -32601, 404, 64, "the method is not served here")                          \
     X(INVALID_PARAMS, -32602, 400, 64, "the parameters do not fit the method")                     \
+    X(RESOURCE_UNKNOWN, -32002, 404, 66, "no resource of that URI")                                \
+    X(HEADER_MISMATCH, -32020, 400, 64, "an HTTP header and the message do not say the same")      \
+    X(CAPABILITY_MISSING, -32021, 400, 64, "the client did not declare what the method needs")     \
+    X(VERSION_UNSUPPORTED, -32022, 400, 64, "the protocol revision is not served")                 \
     X(INTERNAL, -32603, 500, 70, "a fault of ours; please report it")
 
 enum err_code {

@@ -8,10 +8,14 @@
  * protocol and no child can eat it.
  */
 #include "base/log.h"
+#include "base/str.h"
 #include "gateway/options.h"
+#include "mcp/http_server.h"
 #include "mcp/server.h"
 #include "mcp/stdio_peer.h"
 #include "run/local.h"
+#include "run/remote.h"
+#include "run/workerproc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +38,9 @@ struct gateway {
     uv_loop_t loop;
     struct runner *runner;
     struct server server;
-    struct stdio_peer *transport;
+    struct stdio_peer *transport; /* one of these two */
+    struct http_server *http;
+    bool ending;
     uv_signal_t signals[ARRAY_LEN(stop_signals)];
 };
 
@@ -75,13 +81,41 @@ static int take_client_fds(int *ret_in, int *ret_out, struct err *e)
     return 0;
 }
 
-static void make_runner(struct gateway *g)
+static void make_local_runner(struct gateway *g)
 {
     autofree char *helper = local_find_helper();
-    struct local_options options = {.helper_path = helper,
-                                    .timeout_ms = g->options.timeout_ms,
-                                    .max_processes = g->options.max_processes};
+    const char *spill_dir = getenv("CODESPACE_SPILL_DIR");
+    struct local_options options = {
+        .helper_path = helper,
+        .timeout_ms = g->options.timeout_ms,
+        .max_processes = g->options.max_processes,
+        .max_workspace_processes = g->options.max_workspace_processes,
+        .spill_dir = spill_dir,
+        .spill_off = str_eq(spill_dir, "none"),
+    };
     g->runner = local_runner_new(&g->loop, &options);
+}
+
+/* A worker that was named is started, else one that runs is used, else the one beside us is
+ * started. */
+static int make_runner(struct gateway *g, struct err *e)
+{
+    const struct options *o = &g->options;
+    autofree char *found =
+        o->runtime_bin == NULL && o->runner_socket != NULL ? NULL : workerproc_find();
+    const struct remote_options options = {
+        .worker_bin = o->runtime_bin != NULL ? o->runtime_bin : found,
+        .socket = o->runner_socket,
+        .dir = o->runner_dir,
+        .timeout_ms = o->timeout_ms,
+        .max_processes = o->max_processes,
+        .max_workspace_processes = o->max_workspace_processes,
+    };
+    if (o->runner == OPTIONS_RUNNER_IN_PROCESS)
+        make_local_runner(g);
+    else
+        g->runner = remote_runner_new(&g->loop, &options, e);
+    return g->runner == NULL ? -1 : 0;
 }
 
 static struct facts limits_of(const struct options *o)
@@ -102,16 +136,23 @@ static void on_ended(void *user)
     uv_stop(&g->loop);
 }
 
+/* Over HTTP the first signal lets answers that are in the making go out. */
 static void on_signal(uv_signal_t *handle, int number)
 {
+    struct gateway *g = handle->data;
     log_info("signal %d: ending", number);
-    uv_stop(handle->loop);
+    if (g->http != NULL && !g->ending)
+        http_server_drain(g->http, on_ended, g);
+    else
+        uv_stop(handle->loop);
+    g->ending = true;
 }
 
 static void watch_signals(struct gateway *g)
 {
     for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++) {
         uv_signal_init(&g->loop, &g->signals[i]);
+        g->signals[i].data = g;
         uv_signal_start(&g->signals[i], on_signal, stop_signals[i]);
     }
 }
@@ -127,28 +168,53 @@ static void unwatch_signals(struct gateway *g)
 static void shut_down(struct gateway *g)
 {
     stdio_peer_free(g->transport);
+    http_server_free(g->http);
     unwatch_signals(g);
     runner_free(g->runner);
     uv_run(&g->loop, UV_RUN_DEFAULT);
     server_fini(&g->server);
 }
 
-static int serve(struct gateway *g)
+static int start_stdio(struct gateway *g, struct err *e)
 {
     int in = -1;
     int out = -1;
+    if (take_client_fds(&in, &out, e) < 0)
+        return -1;
+    g->transport = stdio_peer_new(&g->server, in, out, on_ended, g, e);
+    return g->transport != NULL ? 0 : -1;
+}
+
+static int start_http(struct gateway *g, struct err *e)
+{
+    const struct options_http *o = &g->options.http;
+    if (options_token(&g->options, e) < 0)
+        return -1;
+    const struct http_options options = {.host = o->host,
+                                         .port = (uint16_t)o->port,
+                                         .token = o->token,
+                                         .hosts = &o->allow_hosts,
+                                         .origins = &o->allow_origins,
+                                         .unix_path = o->unix_socket,
+                                         .activated = o->activated};
+    g->http = http_server_new(&g->server, &options, e);
+    return g->http != NULL ? 0 : -1;
+}
+
+static int serve(struct gateway *g)
+{
     struct err e;
     struct facts limits = limits_of(&g->options);
-    if (options_registry(&g->options, &g->registry, &e) < 0 || take_client_fds(&in, &out, &e) < 0)
+    if (options_registry(&g->options, &g->registry, &e) < 0)
         return print_err(&e);
     if (g->registry.n == 0)
         log_warn("no workspace is registered; use --workspace or --config");
-    make_runner(g);
+    if (make_runner(g, &e) < 0)
+        return print_err(&e);
     server_init(&g->server, &g->loop, &g->registry, g->runner, &limits);
     watch_signals(g);
-    g->transport = stdio_peer_new(&g->server, in, out, on_ended, g, &e);
     int status = 0;
-    if (g->transport == NULL) {
+    if ((g->options.http.on ? start_http(g, &e) : start_stdio(g, &e)) < 0) {
         status = print_err(&e);
     } else {
         server_start_probe(&g->server);
@@ -171,7 +237,9 @@ static int doctor(struct gateway *g)
 {
     autobuf report = BUF_INIT;
     struct facts facts = limits_of(&g->options);
-    make_runner(g);
+    struct err e;
+    if (make_runner(g, &e) < 0)
+        return print_err(&e);
     runner_probe(g->runner, on_probed, &facts);
     while (!facts.probed && uv_run(&g->loop, UV_RUN_ONCE) != 0)
         continue;

@@ -3,21 +3,12 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "gateway/options_http.h"
+#include "mcp/http_server.h"
 #include "run/runner.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* Sets what the row is about. `name` is the option or the variable, for messages. */
-typedef int (*option_fn)(struct options *o, const char *name, const char *value, struct err *e);
-
-struct option {
-    const char *flag;  /* "--x"; NULL: a variable only */
-    const char *value; /* what stands for the value in --help; NULL: there is none */
-    const char *variable;
-    option_fn set;
-    const char *about;
-};
 
 static int set_workspace(struct options *o, const char *name, const char *value, struct err *e)
 {
@@ -41,9 +32,11 @@ static int set_require(struct options *o, const char *name, const char *value, s
 
 static int set_transport(struct options *o, const char *name, const char *value, struct err *e)
 {
-    if (strcmp(value, "stdio") != 0)
-        return err_set(e, ERR_INVALID_ARGUMENT,
-                       "%s: \"%.64s\" is not served; this version has stdio only", name, value);
+    bool http = strcmp(value, "http") == 0;
+    if (!http && strcmp(value, "stdio") != 0)
+        return err_set(e, ERR_INVALID_ARGUMENT, "%s: \"%.64s\" is none; stdio and http are", name,
+                       value);
+    o->http.on = http || o->http.flag;
     return 0;
 }
 
@@ -80,6 +73,45 @@ static int set_processes(struct options *o, const char *name, const char *value,
     return set_number(name, value, RUN_PROCESSES_MAX, &o->max_processes, e);
 }
 
+static int set_workspace_processes(struct options *o, const char *name, const char *value,
+                                   struct err *e)
+{
+    return set_number(name, value, RUN_PROCESSES_MAX, &o->max_workspace_processes, e);
+}
+
+static int set_runner(struct options *o, const char *name, const char *value, struct err *e)
+{
+    if (strcmp(value, "in-process") != 0 && strcmp(value, "uds") != 0)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "%s: \"%.64s\" is no runner; in-process and uds are", name, value);
+    o->runner = strcmp(value, "uds") == 0 ? OPTIONS_RUNNER_UDS : OPTIONS_RUNNER_IN_PROCESS;
+    return 0;
+}
+
+static int set_path(const char **to, const char *name, const char *value, struct err *e)
+{
+    if (value[0] != '/')
+        return err_set(e, ERR_INVALID_ARGUMENT, "%s: \"%.128s\" is not an absolute path", name,
+                       value);
+    *to = value;
+    return 0;
+}
+
+static int set_runtime_bin(struct options *o, const char *name, const char *value, struct err *e)
+{
+    return set_path(&o->runtime_bin, name, value, e);
+}
+
+static int set_runner_socket(struct options *o, const char *name, const char *value, struct err *e)
+{
+    return set_path(&o->runner_socket, name, value, e);
+}
+
+static int set_runner_dir(struct options *o, const char *name, const char *value, struct err *e)
+{
+    return set_path(&o->runner_dir, name, value, e);
+}
+
 static int set_doctor(struct options *o, const char *name, const char *value, struct err *e)
 {
     o->action = OPTIONS_DOCTOR;
@@ -104,13 +136,23 @@ static const struct option table[] = {
     {"--config", "FILE", "CODESPACE_CONFIG", set_config, "register the workspaces of a JSON file"},
     {"--require-sandbox", NULL, NULL, set_require,
      "run no command without the sandbox, in no workspace"},
-    {"--transport", "NAME", NULL, set_transport, "stdio, the only one in this version"},
-    {"--log-level", "LEVEL", "CODESPACE_LOG", set_log,
-     "error, warn (default), info or debug; logs go to standard error"},
+    {"--transport", "NAME", NULL, set_transport, "stdio (default) or http"},
+    OPTIONS_HTTP_ROWS{"--log-level", "LEVEL", "CODESPACE_LOG", set_log,
+                      "error, warn (default), info or debug; logs go to standard error"},
     {NULL, "SECONDS", "CODESPACE_PROCESS_TIMEOUT_SECS", set_timeout,
      "time limit of a command that names none (default 600)"},
     {NULL, "N", "CODESPACE_MAX_PROCESSES", set_processes,
      "commands that may run at once (default 64)"},
+    {NULL, "N", "CODESPACE_MAX_WORKSPACE_PROCESSES", set_workspace_processes,
+     "the same for one workspace (default: no limit of its own)"},
+    {"--runner", "NAME", "CODESPACE_RUNNER", set_runner,
+     "in-process (default), or uds: a worker program owns the processes"},
+    {"--runtime-bin", "FILE", "CODESPACE_RUNTIME_BIN", set_runtime_bin,
+     "uds: the worker to start; by default codespace-codex-runtime beside this program"},
+    {"--runner-socket", "PATH", "CODESPACE_RUNNER_SOCKET", set_runner_socket,
+     "uds without --runtime-bin: the socket of a worker that runs already"},
+    {"--runner-dir", "DIR", "CODESPACE_RUNNER_DIR", set_runner_dir,
+     "uds: where the private directory of the socket is made (default TMPDIR)"},
     {"--doctor", NULL, NULL, set_doctor,
      "tell what the sandbox can do on this machine; exit 0 when it works"},
     {"--version", NULL, NULL, set_version, "print the version"},
@@ -121,7 +163,8 @@ void options_help(struct buf *out)
 {
     buf_puts(out,
              "Usage: codespace-mcp [--workspace [ID=]DIR]... [--config FILE] [OPTION]...\n"
-             "Serves execution tools for AI agents over MCP on standard input and output.\n\n");
+             "Serves execution tools for AI agents over MCP, on standard input and output or over "
+             "HTTP.\n\n");
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
         const struct option *o = &table[i];
         char left[64];
@@ -180,7 +223,7 @@ static int read_argument(struct options *o, char *const *argv, int *i, struct er
 
 int options_read(struct options *o, int argc, char *const *argv, struct err *e)
 {
-    *o = (struct options){.log_level = LOG_WARN};
+    *o = (struct options){.http = {.port = HTTP_PORT_DEFAULT}, .log_level = LOG_WARN};
     if (read_variables(o, e) < 0)
         return -1;
     for (int i = 1; i < argc; i++) {
@@ -193,6 +236,7 @@ int options_read(struct options *o, int argc, char *const *argv, struct err *e)
 void options_fini(struct options *o)
 {
     strv_fini(&o->workspaces);
+    options_http_fini(&o->http);
 }
 
 int options_registry(const struct options *o, struct registry *r, struct err *e)

@@ -16,6 +16,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum options_runner { OPTIONS_RUNNER_IN_PROCESS, OPTIONS_RUNNER_UDS };
+
+/* How HTTP is served; `on` is false for stdio. */
+struct options_http {
+    bool on;
+    bool flag; /* --http was given, which wins over --transport */
+    const char *host;
+    uint64_t port;
+    char *token;            /* owned; NULL = none */
+    const char *token_file; /* read by options_token() */
+    struct strv allow_hosts, allow_origins;
+    const char *unix_socket;
+    bool activated;
+};
+
 enum options_action { OPTIONS_SERVE, OPTIONS_DOCTOR, OPTIONS_VERSION, OPTIONS_HELP };
 
 struct options {
@@ -23,9 +38,13 @@ struct options {
     struct strv workspaces; /* [ID=]DIR */
     const char *config;     /* borrowed; NULL = none */
     bool require_sandbox;
+    struct options_http http;
     enum log_level log_level;
-    uint64_t timeout_ms;    /* 0 = the runner's default */
-    uint64_t max_processes; /* 0 = the runner's default */
+    uint64_t timeout_ms;              /* 0 = the runner's default */
+    uint64_t max_processes;           /* 0 = the runner's default */
+    uint64_t max_workspace_processes; /* 0 = no limit but the runner's */
+    enum options_runner runner;
+    const char *runtime_bin, *runner_socket, *runner_dir; /* borrowed; NULL = not named */
 };
 
 /* Environment first, then the arguments, so that an argument wins. Errors: INVALID_ARGUMENT. */
@@ -34,6 +53,9 @@ void options_fini(struct options *o);
 
 /* Load everything the options name into an empty registry. Errors: CONFIG_INVALID. */
 int options_registry(const struct options *o, struct registry *r, struct err *e);
+
+/* Make http.token what the file says, when one is named. Errors: CONFIG_INVALID. */
+int options_token(struct options *o, struct err *e);
 
 /* The text of --help. */
 void options_help(struct buf *out);

@@ -1,8 +1,10 @@
 /* mcp/methods: see methods.h. The rules are those of the MCP specification, revisions 2024-11-05 to
- * 2025-11-25. */
+ * 2026-07-28. */
 #include "mcp/methods.h"
 
-#include "mcp/tool.h"
+#include "mcp/listen.h"
+#include "mcp/meta.h"
+#include "mcp/provider.h"
 #include "wire/json.h"
 
 #include <string.h>
@@ -10,67 +12,103 @@
 const char *const method_versions[] = {"2025-11-25", "2025-06-18", METHODS_BATCH_VERSION,
                                        "2024-11-05", NULL};
 
-/* A revision that we do not know is answered with our newest; the client decides. */
-static const char *negotiate(const char *asked)
+/* The one of ours, which outlives the message, or NULL. */
+static const char *served_version(const char *asked)
 {
     for (const char *const *v = method_versions; *v != NULL; v++) {
         if (strcmp(*v, asked) == 0)
             return *v;
     }
-    return method_versions[0];
+    return NULL;
 }
 
-static void write_server_info(struct jsonw *w)
+bool method_version_served(const char *version)
 {
-    jsonw_object(w);
-    jsonw_kstr(w, "name", "codespace");
-    jsonw_kstr(w, "title", "CodeSpace");
-    jsonw_kstr(w, "version", CODESPACE_VERSION);
-    jsonw_object_end(w);
+    return served_version(version) != NULL;
+}
+
+static void write_instructions(const struct server *server, struct jsonw *w)
+{
+    autobuf instructions = BUF_INIT;
+    facts_instructions(&server->facts, server->registry, &instructions);
+    jsonw_kstr(w, "instructions", buf_cstr(&instructions));
 }
 
 static void write_initialize(struct session *s, struct jsonw *w)
 {
-    autobuf instructions = BUF_INIT;
-    facts_instructions(&s->server->facts, s->server->registry, &instructions);
     jsonw_object(w);
     jsonw_kstr(w, "protocolVersion", s->version);
     jsonw_key(w, "capabilities");
-    jsonw_object(w);
-    jsonw_key(w, "tools");
-    jsonw_object(w);
-    jsonw_object_end(w);
-    jsonw_object_end(w);
+    provider_write_capabilities(s->server->provider, false, w);
     jsonw_key(w, "serverInfo");
-    write_server_info(w);
-    jsonw_kstr(w, "instructions", buf_cstr(&instructions));
+    meta_write_server_info(w);
+    write_instructions(s->server, w);
     jsonw_object_end(w);
 }
 
-static void run_initialize(struct session *s, const struct rpc_message *m,
-                           struct json_object *message)
+static void run_initialize(const struct inbound *in)
 {
+    struct session *s = in->session;
     autobuf result = BUF_INIT;
     struct err e;
     struct jsonw w;
-    const char *asked = json_str(json_get(m->params, "protocolVersion"));
+    const char *asked = json_str(json_get(in->m.params, "protocolVersion"));
     if (asked == NULL) {
         err_set(&e, ERR_INVALID_PARAMS, "params.protocolVersion: must be a string such as \"%s\"",
                 method_versions[0]);
-        session_error(s, &m->id, &e);
+        inbound_error(in, &e, NULL);
         return;
     }
-    s->version = negotiate(asked);
+    /* A revision that we do not know is answered with our newest; the client decides. */
+    s->version = method_version_served(asked) ? served_version(asked) : method_versions[0];
+    json_object_put(s->capabilities);
+    s->capabilities = json_object_get(json_get(in->m.params, "capabilities"));
     jsonw_init(&w, &result);
     write_initialize(s, &w);
-    session_reply(s, &m->id, &result);
+    inbound_reply(in, &result);
 }
 
-static void run_ping(struct session *s, const struct rpc_message *m, struct json_object *message)
+static void answer_discover(struct request *rq)
+{
+    struct jsonw *w = request_answer(rq);
+    rq->cached = true;
+    jsonw_key(w, "supportedVersions");
+    jsonw_array(w);
+    for (const char *const *v = meta_versions; *v != NULL; v++)
+        jsonw_str(w, *v);
+    jsonw_array_end(w);
+    jsonw_key(w, "capabilities");
+    provider_write_capabilities(rq->server->provider, true, w);
+    write_instructions(rq->server, w);
+    request_finish(rq);
+}
+
+/* Answered at once, whatever the probe does: clients that probe for the era give up soon. */
+static void run_discover(const struct inbound *in)
+{
+    answer_discover(request_new(in, NULL));
+}
+
+static void reply_empty(const struct inbound *in)
 {
     autobuf result = BUF_INIT;
     buf_puts(&result, "{}");
-    session_reply(s, &m->id, &result);
+    inbound_reply(in, &result);
+}
+
+static void run_set_level(const struct inbound *in)
+{
+    struct err e;
+    int level = notice_level_of(json_str(json_get(in->m.params, "level")));
+    if (level < 0) {
+        err_set(&e, ERR_INVALID_PARAMS,
+                "params.level: debug, info, notice, warning, error, critical, alert and emergency "
+                "are levels");
+        inbound_error(in, &e, NULL);
+        return;
+    }
+    in->session->log_level = (enum notice_level)level;
+    reply_empty(in);
 }
 
 static void answer_tools_list(struct request *rq)
@@ -83,60 +121,69 @@ static void answer_tools_list(struct request *rq)
         tool_write_list(server, &w);
         jsonw_object_end(&w);
     }
+    rq->cached = true;
     request_finish_text(rq, &server->tools_list);
 }
 
 /* Waits for the probe: the description of exec_command says what is really around a command. */
-static void run_tools_list(struct session *s, const struct rpc_message *m,
-                           struct json_object *message)
+static void run_tools_list(const struct inbound *in)
 {
     struct err e;
-    if (json_get(m->params, "cursor") != NULL) {
+    if (json_get(in->m.params, "cursor") != NULL) {
         err_set(&e, ERR_INVALID_PARAMS, "params.cursor: the list has one page; send no cursor");
-        session_error(s, &m->id, &e);
+        inbound_error(in, &e, NULL);
         return;
     }
-    request_when_probed(request_new(s, &m->id, NULL, message), answer_tools_list);
+    request_when_probed(request_new(in, NULL), answer_tools_list);
 }
 
-static void run_tools_call(struct session *s, const struct rpc_message *m,
-                           struct json_object *message)
-{
-    tool_call(s, &m->id, message, m->params);
-}
-
-static void run_initialized(struct session *s, const struct rpc_message *m,
-                            struct json_object *message)
+static void run_initialized(const struct inbound *in)
 {
     /* Nothing waits for it: a client that goes on without it is served all the same. */
 }
 
 /* Unknown ids, ended calls and malformed notifications are ignored, as the specification says. */
-static void run_cancelled(struct session *s, const struct rpc_message *m,
-                          struct json_object *message)
+static void run_cancelled(const struct inbound *in)
 {
     struct rpc_id id;
-    if (rpc_id_read(json_get(m->params, "requestId"), &id, NULL) < 0)
+    if (rpc_id_read(json_get(in->m.params, "requestId"), &id, NULL) < 0)
         return;
-    struct request *rq = session_find(s, &id);
+    struct request *rq = session_find(in->session, &id);
     if (rq != NULL)
         request_cancel(rq);
 }
 
 static const struct method methods[] = {
-    {"tools/call", RPC_REQUEST, true, run_tools_call},
-    {"tools/list", RPC_REQUEST, true, run_tools_list},
-    {"ping", RPC_REQUEST, false, run_ping},
-    {"initialize", RPC_REQUEST, false, run_initialize},
-    {"notifications/initialized", RPC_NOTIFICATION, false, run_initialized},
-    {"notifications/cancelled", RPC_NOTIFICATION, false, run_cancelled},
+    {"tools/call", RPC_REQUEST, METHOD_BOTH, PROVIDES_TOOLS, true, tool_call},
+    {"tools/list", RPC_REQUEST, METHOD_BOTH, PROVIDES_TOOLS, true, run_tools_list},
+    {"ping", RPC_REQUEST, METHOD_LEGACY, 0, false, reply_empty},
+    {"initialize", RPC_REQUEST, METHOD_LEGACY, 0, false, run_initialize},
+    {"server/discover", RPC_REQUEST, METHOD_MODERN, 0, false, run_discover},
+    {"subscriptions/listen", RPC_REQUEST, METHOD_MODERN, 0, false, listen_run},
+    {"prompts/list", RPC_REQUEST, METHOD_BOTH, PROVIDES_PROMPTS, true, prompts_list_run},
+    {"prompts/get", RPC_REQUEST, METHOD_BOTH, PROVIDES_PROMPTS, true, prompts_get_run},
+    {"resources/list", RPC_REQUEST, METHOD_BOTH, PROVIDES_RESOURCES, true, resources_list_run},
+    {"resources/templates/list", RPC_REQUEST, METHOD_BOTH, PROVIDES_RESOURCES, true,
+     resources_templates_run},
+    {"resources/read", RPC_REQUEST, METHOD_BOTH, PROVIDES_RESOURCES, true, resources_read_run},
+    {"resources/subscribe", RPC_REQUEST, METHOD_LEGACY, PROVIDES_RESOURCES, true,
+     resources_subscribe_run},
+    {"resources/unsubscribe", RPC_REQUEST, METHOD_LEGACY, PROVIDES_RESOURCES, true,
+     resources_unsubscribe_run},
+    {"completion/complete", RPC_REQUEST, METHOD_BOTH, PROVIDES_COMPLETION, true,
+     prompts_complete_run},
+    {"logging/setLevel", RPC_REQUEST, METHOD_LEGACY, PROVIDES_LOGGING, true, run_set_level},
+    {"notifications/initialized", RPC_NOTIFICATION, METHOD_LEGACY, 0, false, run_initialized},
+    {"notifications/cancelled", RPC_NOTIFICATION, METHOD_BOTH, 0, false, run_cancelled},
 };
 
-const struct method *method_by_name(const char *name, enum rpc_kind kind)
+const struct method *method_find(const struct provider *p, const struct inbound *in)
 {
+    unsigned era = in->modern ? METHOD_MODERN : METHOD_LEGACY;
     for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
-        if (methods[i].kind == kind && strcmp(methods[i].name, name) == 0)
-            return &methods[i];
+        const struct method *m = &methods[i];
+        if (m->kind == in->m.kind && strcmp(m->name, in->m.method) == 0)
+            return (m->eras & era) && (p->provides & m->provides) == m->provides ? m : NULL;
     }
     return NULL;
 }

@@ -10,17 +10,29 @@
 /* The one revision in which a client may send arrays of messages. */
 #define METHODS_BATCH_VERSION "2025-03-26"
 
+struct provider;
+
+/* Eras that know a method. */
+#define METHOD_LEGACY 1u
+#define METHOD_MODERN 2u
+#define METHOD_BOTH 3u
+
 struct method {
     const char *name;
     enum rpc_kind kind; /* RPC_REQUEST or RPC_NOTIFICATION */
-    bool needs_session; /* only after initialize */
-    /* `message` is the whole parsed message that m borrows from. */
-    void (*run)(struct session *s, const struct rpc_message *m, struct json_object *message);
+    unsigned eras;
+    unsigned provides;  /* exists only with that part of the provider; 0: always */
+    bool needs_session; /* in the legacy era only after initialize */
+    void (*run)(const struct inbound *in);
 };
 
-const struct method *method_by_name(const char *name, enum rpc_kind kind);
+/* The method of a message, or NULL when there is none for this provider and the message's era. */
+const struct method *method_find(const struct provider *p, const struct inbound *in);
 
-/* Revisions of the protocol that initialize agrees to, newest first, NULL-terminated. */
+/* Revisions of the legacy era that initialize agrees to, newest first, NULL-terminated. */
 extern const char *const method_versions[];
+
+/* Is it one of them? */
+bool method_version_served(const char *version);
 
 #endif

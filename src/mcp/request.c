@@ -1,30 +1,39 @@
-/* mcp/request: see call.h. */
+/* mcp/request: see request.h. */
 #include "mcp/request.h"
 
+#include "mcp/ask.h"
+#include "mcp/listen.h"
+#include "mcp/meta.h"
 #include "mcp/session.h"
 #include "mcp/tool.h"
 #include "wire/json.h"
 
 #include <string.h>
 
-struct request *request_new(struct session *s, const struct rpc_id *id, const struct tool *tool,
-                            struct json_object *message)
+struct request *request_new(const struct inbound *in, const struct tool *tool)
 {
     size_t state = tool != NULL ? tool->state_size : 0;
     struct request *rq = mem_zalloc(1, sizeof(*rq) + state);
-    struct server *server = s->server;
+    struct server *server = in->session->server;
     list_init(&rq->node);
     list_init(&rq->wait);
     rq->server = server;
-    rq->session = s;
+    rq->session = in->session;
+    rq->peer = in->peer;
+    rq->modern = in->modern;
     rq->tool = tool;
-    rq->id = *id;
-    rq->message = json_object_get(message);
+    rq->id = in->m.id;
+    rq->message = json_object_get(in->message);
     rq->state = rq + 1;
     rq->out = server->spare;
     server->spare = (struct buf)BUF_INIT;
-    session_link(s, rq);
+    session_link(in->session, rq);
     return rq;
+}
+
+struct json_object *request_params(const struct request *rq)
+{
+    return json_get(rq->message, "params");
 }
 
 /* Storage goes back for the next call; what does not fit there is freed. */
@@ -43,6 +52,10 @@ static void request_free(struct request *rq)
     struct session *s = rq->session;
     if (rq->tool != NULL && rq->tool->fini != NULL)
         rq->tool->fini(rq);
+    notice_stop(rq);
+    listen_end(rq);
+    if (s != NULL)
+        ask_drop(s, rq);
     json_object_put(rq->message);
     give_back(&server->spare, &rq->out);
     if (s != NULL)
@@ -55,12 +68,18 @@ bool request_given(const struct request *rq, const char *argument)
     return json_get(rq->args, argument) != NULL;
 }
 
+/* A tool of ours answers with one object, shown twice; others write their result themselves. */
+static bool has_structure(const struct request *rq)
+{
+    return rq->tool != NULL && !(rq->tool->hints & TOOL_CONTENT);
+}
+
 struct jsonw *request_answer(struct request *rq)
 {
     static const char head[] = "{\"structuredContent\":";
     struct buf *m = &rq->out;
     rpc_write_result_head(m, &rq->id);
-    if (rq->tool != NULL)
+    if (has_structure(rq))
         buf_put(m, head, sizeof(head) - 1);
     rq->body = m->len;
     jsonw_init(&rq->w, m);
@@ -112,20 +131,51 @@ static void put_text(struct request *rq)
     buf_puts(&rq->out, "\"}]}");
 }
 
-void request_render(struct request *rq)
+/* Before the last brace of `m`, an object that ends there. */
+static void put_tail(const struct request *rq, struct buf *m, const char *result_type)
+{
+    if (!rq->modern)
+        return;
+    buf_truncate(m, m->len - 1);
+    bool comma = buf_bytes(m)[m->len - 1] != '{';
+    meta_write_tail(m, comma, result_type, rq->cached);
+    buf_putc(m, '}');
+}
+
+static void render_as(struct request *rq, const char *result_type)
 {
     jsonw_object_end(&rq->w);
-    if (rq->tool != NULL)
+    if (has_structure(rq))
         put_text(rq);
+    put_tail(rq, &rq->out, result_type);
     buf_putc(&rq->out, '}');
     rq->rendered = true;
+}
+
+void request_render(struct request *rq)
+{
+    render_as(rq, "complete");
 }
 
 static void deliver(struct request *rq)
 {
     if (rq->session != NULL)
-        rq->session->peer->ops->send(rq->session->peer, &rq->out);
+        rq->peer->ops->send(rq->peer, &rq->out);
     request_free(rq);
+}
+
+void request_finish_as(struct request *rq, const char *result_type)
+{
+    render_as(rq, result_type);
+    deliver(rq);
+}
+
+void request_error(struct request *rq, const struct err *e, const struct buf *data)
+{
+    buf_truncate(&rq->out, 0);
+    rpc_write_error_data(&rq->out, &rq->id, e, data != NULL ? buf_bytes(data) : NULL,
+                         data != NULL ? data->len : 0);
+    deliver(rq);
 }
 
 void request_finish(struct request *rq)
@@ -139,6 +189,7 @@ void request_finish_text(struct request *rq, const struct buf *json)
 {
     rpc_write_result_head(&rq->out, &rq->id);
     buf_put(&rq->out, buf_bytes(json), json->len);
+    put_tail(rq, &rq->out, "complete");
     buf_putc(&rq->out, '}');
     deliver(rq);
 }
@@ -164,7 +215,9 @@ void request_fail_operation(struct request *rq, const struct err *e, const char 
     rpc_write_result_head(&rq->out, &rq->id);
     buf_puts(&rq->out, "{\"content\":[{\"type\":\"text\",\"text\":\"");
     jsonw_escape(&rq->out, buf_bytes(&text), text.len);
-    buf_puts(&rq->out, "\"}],\"isError\":true}}");
+    buf_puts(&rq->out, "\"}],\"isError\":true}");
+    put_tail(rq, &rq->out, "complete");
+    buf_putc(&rq->out, '}');
     deliver(rq);
 }
 
@@ -212,8 +265,11 @@ void request_resume(struct request *rq)
 
 void request_cancel(struct request *rq)
 {
+    ask_drop(rq->session, rq);
+    notice_stop(rq);
     session_unlink(rq->session, rq);
     rq->session = NULL;
+    rq->peer = NULL;
     atomic_store(&rq->stop, true);
     if (!list_empty(&rq->wait))
         list_remove(&rq->wait);

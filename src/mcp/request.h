@@ -23,7 +23,11 @@
 #include <stdatomic.h>
 #include <uv.h>
 
+struct inbound;
+struct listener;
+struct peer;
 struct session;
+struct ticker;
 struct tool;
 struct request;
 
@@ -34,13 +38,18 @@ struct request {
     struct list wait; /* in server->waiting */
     struct server *server;
     struct session *session; /* NULL: cancelled */
+    struct peer *peer;       /* where the answer goes */
+    bool modern;             /* served statelessly: the result says more about itself */
+    bool cached;             /* and how long it may be kept */
     const struct tool *tool; /* NULL: not a tool's; the answer is the whole result */
     struct rpc_id id;
-    struct json_object *message; /* what the tool's arguments borrow from */
-    struct json_object *args;
-    struct buf out; /* what is sent, as it is put together */
-    size_t body;    /* where the tool's answer starts in it */
-    bool rendered;  /* the message is complete */
+    struct json_object *message; /* what the arguments borrow from */
+    struct json_object *args;    /* of a tool */
+    struct ticker *ticker;       /* mcp/notice */
+    struct listener *listener;   /* mcp/listen */
+    struct buf out;              /* what is sent, as it is put together */
+    size_t body;                 /* where the tool's answer starts in it */
+    bool rendered;               /* the message is complete */
     struct jsonw w;
     request_fn resume;
     request_fn work, after;
@@ -51,9 +60,11 @@ struct request {
     void *state;      /* of the tool, zeroed at first: its arguments and what it needs */
 };
 
-/* `message` is referenced, `tool` may be NULL. The session links it. */
-struct request *request_new(struct session *s, const struct rpc_id *id, const struct tool *tool,
-                            struct json_object *message);
+/* The message is referenced, `tool` may be NULL. The session links it. */
+struct request *request_new(const struct inbound *in, const struct tool *tool);
+
+/* params of the request, an object or NULL. */
+struct json_object *request_params(const struct request *rq);
 
 /* True when the client gave this argument (a JSON null counts as not given). */
 bool request_given(const struct request *rq, const char *argument);
@@ -68,7 +79,13 @@ void request_render(struct request *rq);
 /* Close the object, send it, free the call. */
 void request_finish(struct request *rq);
 
-/* Send `json` (one value) as the whole result, free the request. For those that are no tool's. */
+/* The same for an answer that asks the client for input first (mcp/inputs). */
+void request_finish_as(struct request *rq, const char *result_type);
+
+/* Answer with a JSON-RPC error; `data` is JSON text or NULL. Frees the request. */
+void request_error(struct request *rq, const struct err *e, const struct buf *data);
+
+/* Send `json` (one object) as the whole result, free the request. For those that are no tool's. */
 void request_finish_text(struct request *rq, const struct buf *json);
 
 /* Answer with the error as the contract has it: isError, one JSON object {code, message}, and

@@ -2,20 +2,30 @@
 #include "mcp/server.h"
 
 #include "base/log.h"
+#include "mcp/provider.h"
 #include "mcp/request.h"
+
+#include <sys/random.h>
 
 void server_init(struct server *s, uv_loop_t *loop, const struct registry *registry,
                  struct runner *runner, const struct facts *limits)
 {
-    *s = (struct server){.loop = loop, .registry = registry, .runner = runner, .facts = *limits};
+    *s = (struct server){.loop = loop,
+                         .registry = registry,
+                         .provider = &provider_product,
+                         .runner = runner,
+                         .facts = *limits};
     operations_init(&s->operations);
     list_init(&s->waiting);
+    list_init(&s->sessions);
+    list_init(&s->listeners);
+    ensure(getrandom(s->state_key, sizeof(s->state_key), 0) == sizeof(s->state_key));
 }
 
 void server_fini(struct server *s)
 {
     size_t pos = 0;
-    ensure(list_empty(&s->waiting));
+    ensure(list_empty(&s->waiting) && list_empty(&s->sessions) && list_empty(&s->listeners));
     for (struct lane *l; (l = map_next(&s->lanes, &pos, NULL)) != NULL;) {
         ensure(!l->busy);
         free(l);

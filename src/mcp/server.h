@@ -23,13 +23,22 @@
  * large answer does not stay resident. */
 #define SERVER_SPARE_MAX 65536u
 
+/* Bytes of the key that seals what a client keeps for us (mcp/inputs). */
+#define SERVER_KEY_BYTES 32
+
+struct provider;
+
 struct server {
     uv_loop_t *loop;
     const struct registry *registry;
+    const struct provider *provider; /* what is served; the product's unless it is set */
     struct runner *runner;
     struct facts facts; /* `probed` turns true once */
     struct operations operations;
     struct map lanes;      /* workspace id -> struct lane */
+    struct list sessions;  /* all there are */
+    struct list listeners; /* mcp/listen */
+    unsigned char state_key[SERVER_KEY_BYTES];
     struct list waiting;   /* calls until the probe has answered */
     struct buf tools_list; /* the answer of tools/list once it is known for good */
     struct buf spare;      /* storage between two calls */

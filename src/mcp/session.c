@@ -1,29 +1,39 @@
 /* mcp/session: see session.h. */
 #include "mcp/session.h"
 
+#include "mcp/ask.h"
+#include "mcp/meta.h"
 #include "mcp/methods.h"
 #include "mcp/tool.h"
 #include "wire/json.h"
 
 #include <string.h>
 
+static const struct rpc_id no_id;
+
 void session_init(struct session *s, struct server *server, struct peer *peer)
 {
-    *s = (struct session){.server = server, .peer = peer};
+    *s = (struct session){.server = server, .peer = peer, .log_level = NOTICE_INFO};
     list_init(&s->calls);
+    list_init(&s->asks);
+    list_append(&server->sessions, &s->node);
 }
 
 void session_fini(struct session *s)
 {
     while (!list_empty(&s->calls))
         request_cancel(container_of(s->calls.next, struct request, node));
+    ensure(list_empty(&s->asks));
+    list_remove(&s->node);
+    json_object_put(s->capabilities);
+    strv_fini(&s->subscribed);
 }
 
 static struct request *first_waiting(struct session *s)
 {
     list_each (it, &s->calls) {
         struct request *rq = container_of(it, struct request, node);
-        if (rq->tool != NULL && rq->tool->hints & TOOL_WAITS)
+        if (rq->listener != NULL || (rq->tool != NULL && rq->tool->hints & TOOL_WAITS))
             return rq;
     }
     return NULL;
@@ -36,26 +46,49 @@ void session_hang_up(struct session *s)
         request_cancel(rq);
 }
 
-static void send_buf(struct session *s, struct buf *message)
+static struct request *first_of(struct session *s, const struct peer *peer)
 {
-    s->peer->ops->send(s->peer, message);
-    buf_fini(message);
+    list_each (it, &s->calls) {
+        struct request *rq = container_of(it, struct request, node);
+        if (rq->peer == peer)
+            return rq;
+    }
+    return NULL;
+}
+
+bool session_has(struct session *s, const struct peer *peer)
+{
+    return first_of(s, peer) != NULL;
+}
+
+void session_drop(struct session *s, struct peer *peer)
+{
+    for (struct request *rq; (rq = first_of(s, peer)) != NULL;)
+        request_cancel(rq);
 }
 
 void session_error(struct session *s, const struct rpc_id *id, const struct err *e)
 {
-    struct buf message = BUF_INIT;
+    autobuf message = BUF_INIT;
     rpc_write_error(&message, id, e);
-    send_buf(s, &message);
+    s->peer->ops->send(s->peer, &message);
 }
 
-void session_reply(struct session *s, const struct rpc_id *id, const struct buf *json)
+void inbound_error(const struct inbound *in, const struct err *e, const struct buf *data)
 {
-    struct buf message = BUF_INIT;
-    rpc_write_result_head(&message, id);
+    autobuf message = BUF_INIT;
+    rpc_write_error_data(&message, &in->m.id, e, data != NULL ? buf_bytes(data) : NULL,
+                         data != NULL ? data->len : 0);
+    in->peer->ops->send(in->peer, &message);
+}
+
+void inbound_reply(const struct inbound *in, const struct buf *json)
+{
+    autobuf message = BUF_INIT;
+    rpc_write_result_head(&message, &in->m.id);
     buf_put(&message, buf_bytes(json), json->len);
     buf_putc(&message, '}');
-    send_buf(s, &message);
+    in->peer->ops->send(in->peer, &message);
 }
 
 struct request *session_find(struct session *s, const struct rpc_id *id)
@@ -74,25 +107,29 @@ void session_link(struct session *s, struct request *rq)
     s->n_calls++;
 }
 
+/* The peer comes last: it may take the session with it. */
 void session_unlink(struct session *s, struct request *rq)
 {
     list_remove(&rq->node);
     s->n_calls--;
     s->coming -= rq->coming;
-    s->peer->ops->ended(s->peer);
+    rq->peer->ops->ended(rq->peer);
 }
 
 /* What a request must satisfy before its method is asked. */
-static int admit(struct session *s, const struct rpc_message *m, const struct method *method,
-                 struct err *e)
+static int admit(const struct inbound *in, const struct method *method, struct err *e)
 {
+    struct session *s = in->session;
+    const struct rpc_message *m = &in->m;
     if (session_find(s, &m->id) != NULL)
         return err_set(e, ERR_INVALID_REQUEST,
                        "id: %s is in flight already; every request needs an id of its own",
                        m->id.text);
-    if (method == NULL)
+    if (method == NULL) {
+        peer_status(in->peer, in->modern ? 404 : 200);
         return err_set(e, ERR_METHOD_NOT_FOUND, "method not found: %.128s", m->method);
-    if (method->needs_session && s->version == NULL)
+    }
+    if (!in->modern && method->needs_session && s->version == NULL)
         return err_set(e, ERR_INVALID_REQUEST, "%s: send initialize first", m->method);
     if (s->n_calls >= SESSION_CALLS_MAX)
         return err_set(e, ERR_RESOURCE_QUEUE_FULL,
@@ -101,35 +138,47 @@ static int admit(struct session *s, const struct rpc_message *m, const struct me
     return 0;
 }
 
-static void handle(struct session *s, struct json_object *obj)
+static void take_request(struct inbound *in, const struct method *method)
 {
-    struct rpc_message m;
     struct err e;
-    if (rpc_read(obj, &m, &e) < 0) {
-        session_error(s, &m.id, &e);
+    autobuf data = BUF_INIT;
+    if (in->modern && meta_check(in->m.params, &data, &e) < 0) {
+        peer_status(in->peer, 400);
+        inbound_error(in, &e, &data);
+    } else if (admit(in, method, &e) < 0) {
+        inbound_error(in, &e, NULL);
+    } else {
+        method->run(in);
+    }
+}
+
+void session_take(struct session *s, struct peer *peer, struct json_object *message, bool modern)
+{
+    struct inbound in = {.session = s, .peer = peer, .message = message};
+    struct err e;
+    if (rpc_read(message, &in.m, &e) < 0) {
+        peer_status(peer, 400);
+        inbound_error(&in, &e, NULL);
         return;
     }
-    if (m.kind == RPC_RESPONSE) /* nothing is asked of clients yet, so nothing can be answered */
-        return;
-    const struct method *method = method_by_name(m.method, m.kind);
-    if (m.kind == RPC_NOTIFICATION) {
-        if (method != NULL)
-            method->run(s, &m, obj);
+    if (in.m.kind == RPC_RESPONSE) {
+        ask_answered(s, &in.m, message);
         return;
     }
-    if (admit(s, &m, method, &e) < 0)
-        session_error(s, &m.id, &e);
-    else
-        method->run(s, &m, obj);
+    in.modern = modern || meta_version(in.m.params) != NULL;
+    const struct method *method = method_find(s->server->provider, &in);
+    if (in.m.kind == RPC_REQUEST)
+        take_request(&in, method);
+    else if (method != NULL)
+        method->run(&in);
 }
 
 /* Batches exist in one revision only, and only for receiving: each is answered by itself. */
-static void handle_batch(struct session *s, struct json_object *array)
+static void take_batch(struct session *s, struct json_object *array)
 {
-    static const struct rpc_id no_id;
     struct err e;
     size_t n = json_object_array_length(array);
-    if (s->version == NULL || strcmp(s->version, METHODS_BATCH_VERSION) != 0 || n == 0) {
+    if (!session_takes_batches(s) || n == 0) {
         err_set(&e, ERR_INVALID_REQUEST,
                 "an array is no message here; send each message by itself (batches belong to "
                 "revision " METHODS_BATCH_VERSION " and are not empty)");
@@ -137,18 +186,22 @@ static void handle_batch(struct session *s, struct json_object *array)
         return;
     }
     for (size_t i = 0; i < n; i++)
-        handle(s, json_object_array_get_idx(array, i));
+        session_take(s, s->peer, json_object_array_get_idx(array, i), false);
+}
+
+bool session_takes_batches(const struct session *s)
+{
+    return s->version != NULL && strcmp(s->version, METHODS_BATCH_VERSION) == 0;
 }
 
 void session_message(struct session *s, const char *text, size_t n)
 {
-    static const struct rpc_id no_id;
     struct err e;
     autojson *obj = NULL;
     if (json_parse(text, n, &obj, &e) < 0)
         session_error(s, &no_id, &e);
     else if (json_object_is_type(obj, json_type_array))
-        handle_batch(s, obj);
+        take_batch(s, obj);
     else
-        handle(s, obj);
+        session_take(s, s->peer, obj, false);
 }

@@ -160,7 +160,18 @@ static void peer_ended(struct peer *p)
         uv_idle_start(&t->turn, on_turn);
 }
 
-static const struct peer_ops stdio_peer_ops = {peer_send, peer_ended};
+/* A client that does not read is told less, not remembered more. */
+static bool peer_tell(struct peer *p, struct buf *message)
+{
+    struct stdio_peer *t = container_of(p, struct stdio_peer, peer);
+    if (t->over || t->output.len >= STDIO_OUT_MAX)
+        return false;
+    peer_send(p, message);
+    return true;
+}
+
+static const struct peer_ops stdio_peer_ops = {
+    .send = peer_send, .ended = peer_ended, .notify = peer_tell};
 
 /* ---- input ---- */
 

@@ -1,6 +1,7 @@
 /* mcp/tool: see tool.h. */
 #include "mcp/tool.h"
 
+#include "mcp/provider.h"
 #include "mcp/session.h"
 
 #include <stdio.h>
@@ -20,9 +21,9 @@ const struct tool *const tools[] = {
     NULL,
 };
 
-const struct tool *tool_by_name(const char *name)
+const struct tool *tool_by_name(const struct tool *const *table, const char *name)
 {
-    for (const struct tool *const *t = tools; *t != NULL; t++) {
+    for (const struct tool *const *t = table; *t != NULL; t++) {
         if (strcmp((*t)->name, name) == 0)
             return *t;
     }
@@ -97,9 +98,14 @@ static void write_tool(const struct server *s, struct jsonw *w, const struct too
     jsonw_kstr(w, "title", t->title);
     jsonw_kstr(w, "description", buf_cstr(&description));
     jsonw_key(w, "inputSchema");
-    json_schema(w, t->in, t->n_in);
-    jsonw_key(w, "outputSchema");
-    write_output_schema(w, t);
+    if (t->schema != NULL)
+        jsonw_raw(w, t->schema, strlen(t->schema));
+    else
+        json_schema(w, t->in, t->n_in);
+    if (!(t->hints & TOOL_CONTENT)) {
+        jsonw_key(w, "outputSchema");
+        write_output_schema(w, t);
+    }
     jsonw_key(w, "annotations");
     write_annotations(w, t);
     jsonw_object_end(w);
@@ -109,21 +115,21 @@ void tool_write_list(const struct server *s, struct jsonw *w)
 {
     jsonw_key(w, "tools");
     jsonw_array(w);
-    for (const struct tool *const *t = tools; *t != NULL; t++)
+    for (const struct tool *const *t = s->provider->tools; *t != NULL; t++)
         write_tool(s, w, *t);
     jsonw_array_end(w);
 }
 
-static void unknown_tool(struct session *s, const struct rpc_id *id, const char *name)
+static void unknown_tool(const struct inbound *in, const char *name)
 {
     struct err e;
     char all[512] = "";
-    for (const struct tool *const *t = tools; *t != NULL; t++) {
+    for (const struct tool *const *t = in->session->server->provider->tools; *t != NULL; t++) {
         size_t used = strlen(all);
         snprintf(all + used, sizeof(all) - used, "%s%s", used ? ", " : "", (*t)->name);
     }
     err_set(&e, ERR_INVALID_PARAMS, "unknown tool \"%.64s\"; there are: %s", name, all);
-    session_error(s, id, &e);
+    inbound_error(in, &e, NULL);
 }
 
 /* Absent or null arguments are no arguments. */
@@ -138,25 +144,28 @@ static struct json_object *arguments_of(struct json_object *params)
     return args;
 }
 
-void tool_call(struct session *s, const struct rpc_id *id, struct json_object *message,
-               struct json_object *params)
+void tool_call(const struct inbound *in)
 {
     struct err e;
-    const char *name = json_str(json_get(params, "name"));
+    const char *name = json_str(json_get(in->m.params, "name"));
     if (name == NULL) {
         err_set(&e, ERR_INVALID_PARAMS, "params.name: must be the name of a tool (a string)");
-        session_error(s, id, &e);
+        inbound_error(in, &e, NULL);
         return;
     }
-    const struct tool *t = tool_by_name(name);
+    const struct tool *t = tool_by_name(in->session->server->provider->tools, name);
     if (t == NULL) {
-        unknown_tool(s, id, name);
+        unknown_tool(in, name);
         return;
     }
-    struct request *rq = request_new(s, id, t, message);
-    rq->args = arguments_of(params);
-    if (json_read(rq->args, "", t->in, t->n_in, rq->state, ERR_INVALID_ARGUMENT, &e) < 0)
+    struct request *rq = request_new(in, t);
+    rq->args = arguments_of(in->m.params);
+    if (t->schema == NULL &&
+        json_read(rq->args, "", t->in, t->n_in, rq->state, ERR_INVALID_ARGUMENT, &e) < 0) {
         request_fail(rq, &e);
-    else
-        t->run(rq);
+        return;
+    }
+    if (t->hints & TOOL_WAITS)
+        notice_tick(rq);
+    t->run(rq);
 }

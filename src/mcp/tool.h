@@ -20,6 +20,9 @@
 #define TOOL_IDEMPOTENT 4u /* a second time changes nothing more */
 /* Not a hint: the call may wait for a process, so it is given up when the client hangs up. */
 #define TOOL_WAITS 8u
+/* Not a hint: the tool writes the members of the result itself (content, isError), instead of one
+ * object that is shown as structure and as text. */
+#define TOOL_CONTENT 16u
 
 enum output_kind {
     OUTPUT_STR,
@@ -47,6 +50,7 @@ struct tool {
     unsigned hints;
     const struct json_field *in;
     size_t n_in;
+    const char *schema; /* JSON text of the input schema; NULL: made from `in`, which checks */
     const struct output_field *out;
     size_t n_out;
     size_t state_size; /* of the struct that `in` fills, and more */
@@ -78,13 +82,13 @@ extern const struct tool tool_terminate_process;
 /* All tools in the order of tools/list, NULL-terminated. */
 extern const struct tool *const tools[];
 
-const struct tool *tool_by_name(const char *name);
+/* The tool of that name in such a table, or NULL. */
+const struct tool *tool_by_name(const struct tool *const *table, const char *name);
 
 /* Append the member "tools" of tools/list: an array. */
 void tool_write_list(const struct server *s, struct jsonw *w);
 
-/* Check the arguments and run. `params` is of tools/call. */
-void tool_call(struct session *s, const struct rpc_id *id, struct json_object *message,
-               struct json_object *params);
+/* The method tools/call: check the arguments and run. */
+void tool_call(const struct inbound *in);
 
 #endif

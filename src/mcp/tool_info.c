@@ -1,9 +1,9 @@
 /* mcp/tool_info: workspace_info, the tool that tells what this server is and what is really on. */
+#include "core/exec_limits.h"
 #include "core/operations.h"
 #include "mcp/session.h"
 #include "mcp/stdio_peer.h"
 #include "mcp/tool.h"
-#include "core/exec_limits.h"
 
 struct info {
     const char *workspace_id;

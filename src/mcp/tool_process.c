@@ -5,9 +5,9 @@
  * and workspace and profile were checked then.
  */
 #include "base/utf8.h"
+#include "core/exec_limits.h"
 #include "mcp/status.h"
 #include "mcp/tool.h"
-#include "core/exec_limits.h"
 
 #include <string.h>
 

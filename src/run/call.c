@@ -4,6 +4,7 @@
 #include "run/grave.h"
 #include "run/watch.h"
 #include "sys/fd.h"
+#include "sys/session.h"
 #include "sys/spawn.h"
 #include "wire/helper.h"
 
@@ -139,7 +140,7 @@ static void on_input(struct watch *w, void *owner)
 static void on_ended(struct watch *w, void *owner)
 {
     struct call *c = owner;
-    if (spawn_reap(w->fd, &c->end) == -EAGAIN)
+    if (session_reap(w->fd, true, &c->end) == -EAGAIN)
         return;
     c->reaped = true;
     watch_close(w);

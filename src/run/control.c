@@ -26,6 +26,8 @@ static void keep_words(struct managed *m, const char *text)
 /* The sandbox could not be built or broke. */
 static void on_failed(struct managed *m, const struct helper_verdict *v)
 {
+    if (launch_again(m))
+        return;
     launch_fail(m, ERR_PROCESS_SPAWN_FAILED,
                 "the sandbox could not be built (wrapper status %d): %s%s%s", v->value, v->message,
                 m->words.len > 0 ? "; bubblewrap said: " : "", buf_cstr(&m->words));
@@ -43,6 +45,7 @@ static void on_exec_failed(struct managed *m, const struct helper_verdict *v)
 
 static void on_end(struct managed *m, const struct helper_verdict *v)
 {
+    m->began = true;
     if (m->state == PROCESS_STARTING) /* its `started` is implied */
         managed_feed(m, PROCESS_ON_STARTED);
     end_by_verdict(m, v);
@@ -55,6 +58,7 @@ static void on_line(struct managed *m, const char *line, size_t n)
     helper_verdict_read(line, n, &v);
     switch (v.event) {
     case HELPER_STARTED:
+        m->began = true;
         managed_feed(m, PROCESS_ON_STARTED);
         return;
     case HELPER_EXEC_FAILED:
@@ -68,6 +72,10 @@ static void on_line(struct managed *m, const char *line, size_t n)
         on_end(m, &v);
         return;
     case HELPER_TEXT:
+        if (m->warm && n == 0) { /* the receipt (wire/warm) */
+            managed_feed(m, PROCESS_ON_PREPARED);
+            return;
+        }
         keep_words(m, v.message);
         return;
     }
@@ -106,8 +114,13 @@ void control_read(struct managed *m)
         if (n == -EAGAIN)
             return;
         if (n <= 0) {
+            if (launch_again(m))
+                return;
             watch_close(&m->control);
-            managed_feed(m, PROCESS_ON_LOST);
+            if (m->warm)
+                end_by_silence(m);
+            else
+                managed_feed(m, PROCESS_ON_LOST);
             return;
         }
         buf_put(&m->line, chunk, (size_t)n);

@@ -23,6 +23,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 void end_fini(struct managed_end *end)
 {
@@ -123,6 +124,16 @@ static void end_by_wait(struct managed *m, const struct spawn_end *end)
         set_end(m, RUN_END_EXITED, end->value, 0, NULL);
 }
 
+/* While the command has not begun, the wrapper's group is bubblewrap and its child in the set-up.
+ * The one killed without the other leaves a process that waits for ever and holds our pipes.
+ * Nothing of the command ran yet, so nothing has to be swept. The wrapper must not be reaped yet:
+ * the number is the group's. */
+static void kill_set_up(const struct managed *m)
+{
+    if (m->sandboxed && !m->began && !m->reaped && m->pid > 0)
+        (void)kill(-m->pid, SIGKILL);
+}
+
 void end_on_pidfd(struct watch *w, void *owner)
 {
     struct managed *m = owner;
@@ -136,7 +147,9 @@ void end_on_pidfd(struct watch *w, void *owner)
         return;
     if (!m->sandboxed && ended > 0) /* unreaped, so the number is still the session's */
         m->end.background = session_signal(m->pid, SIGKILL);
-    int rc = spawn_reap(w->fd, &end);
+    if (ended > 0)
+        kill_set_up(m);
+    int rc = session_reap(w->fd, false, &end);
     m->reaped = true;
     watch_close(w);
     if (rc == 0)
@@ -146,23 +159,84 @@ void end_on_pidfd(struct watch *w, void *owner)
     managed_feed(m, PROCESS_ON_REAPED);
 }
 
+void end_signal(struct managed *m, int signal)
+{
+    if (m->sandboxed)
+        control_signal(m, signal);
+    else if (!m->reaped && m->pid > 0)
+        (void)session_signal(m->pid, signal);
+    bool stops = signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+    if (stops == m->stopped || (!stops && signal != SIGCONT))
+        return;
+    m->stopped = stops;
+    m->sequence++;
+}
+
+/* What is stopped acts on no signal but KILL, so it is continued. */
+static void ask_to_end(struct managed *m, const struct run_terminate *how, uint64_t grace_ms)
+{
+    int signal = how->signal != 0 ? how->signal : SIGTERM;
+    if (how->has_grace && how->grace_ms < grace_ms)
+        grace_ms = how->grace_ms;
+    if (signal == SIGKILL)
+        grace_ms = 0;
+    alarm_set(&m->alarm, grace_ms);
+    end_signal(m, signal);
+    if (m->stopped && signal != SIGKILL)
+        end_signal(m, SIGCONT);
+}
+
 void end_ask(struct managed *m, enum run_termination intent)
 {
+    static const struct run_terminate by_us = {0};
+    const struct run_terminate *how = intent == RUN_END_TERMINATED ? &m->how : &by_us;
     m->intent = intent;
-    alarm_set(&m->alarm, RUN_GRACE_MS);
-    if (m->sandboxed)
-        control_signal(m, SIGTERM);
-    else
-        (void)session_signal(m->pid, SIGTERM);
+    ask_to_end(m, how, how->has_grace ? RUN_GRACE_MAX_MS : RUN_GRACE_MS);
+}
+
+void end_hasten(struct managed *m)
+{
+    ask_to_end(m, &m->how, uv_timer_get_due_in(&m->alarm.timer));
+}
+
+void end_by_silence(struct managed *m)
+{
+    launch_fail(m, ERR_PROCESS_SPAWN_FAILED,
+                "the sandbox ended while the command was being started; whether it began is not "
+                "known");
+    if (m->end.termination == RUN_END_NONE)
+        set_end(m, RUN_END_WRAPPER_FAILED, 0, 0,
+                mem_printf("the sandbox ended without a verdict about the command"));
+    m->reaped = true;
+    managed_feed(m, PROCESS_ON_REAPED);
+}
+
+/* It has no wrapper that could be killed. Our half of the connection closing ends it, and the other
+ * half closing tells that it has ended. */
+static void hang_up(struct managed *m)
+{
+    if (m->hung_up || m->control.fd < 0) {
+        watch_close(&m->control);
+        end_by_silence(m);
+        return;
+    }
+    m->hung_up = true;
+    (void)shutdown(m->control.fd, SHUT_WR);
+    alarm_set(&m->alarm, MANAGED_NUDGE_MS);
 }
 
 void end_kill_now(struct managed *m)
 {
+    if (m->warm) {
+        hang_up(m);
+        return;
+    }
     watch_close(&m->control);
     if (m->reaped || m->pid <= 0)
         return;
-    if (!m->sandboxed)
+    if (!m->sandboxed && !m->session_killed)
         (void)session_signal(m->pid, SIGKILL);
+    kill_set_up(m);
     if (m->pidfd.fd >= 0)
         (void)spawn_signal(m->pidfd.fd, SIGKILL);
 }
@@ -186,5 +260,8 @@ void end_settle(struct managed *m)
     if (m->intent == RUN_END_TIMEOUT)
         reason =
             mem_printf("ended by its time limit of %" PRIu64 " ms (timeout_ms)", m->timeout_ms);
+    if (m->intent == RUN_END_LIMIT)
+        reason = mem_printf("ended because it was silent for %" PRIu64 " ms (idle_timeout_ms)",
+                            m->idle_timeout_ms);
     set_end(m, m->intent, 0, 0, reason);
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "run/watch.h"
 #include "sys/fd.h"
+#include "sys/session.h"
 #include "sys/spawn.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ static void on_ended(struct watch *w, void *owner)
 {
     struct grave *g = owner;
     struct spawn_end end;
-    if (spawn_reap(w->fd, &end) != -EAGAIN)
+    if (session_reap(w->fd, false, &end) != -EAGAIN)
         leave(g);
 }
 
@@ -50,6 +51,12 @@ static void on_alarm(struct alarm *a, void *owner)
     struct grave *g = owner;
     if (!g->killed) {
         kill_it(g);
+        return;
+    }
+    struct spawn_end end;
+    if (session_reap(g->pidfd.fd, false, &end) !=
+        -EAGAIN) { /* it had ended, and the loop was late */
+        leave(g);
         return;
     }
     log_warn("a killed child does not end; it is left behind");
@@ -61,7 +68,7 @@ void grave_take(struct list *yard, uv_loop_t *loop, int pidfd, uint64_t patience
     struct spawn_end end;
     if (patience_ms == 0)
         (void)spawn_signal(pidfd, SIGKILL);
-    if (spawn_reap(pidfd, &end) != -EAGAIN) {
+    if (session_reap(pidfd, false, &end) != -EAGAIN) {
         fd_close(&pidfd);
         return;
     }

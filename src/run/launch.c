@@ -12,6 +12,7 @@
 
 #include "core/policy.h"
 #include "run/grave.h"
+#include "run/warm.h"
 #include "sys/fd.h"
 #include "sys/path.h"
 #include "sys/pty.h"
@@ -115,34 +116,6 @@ static void on_prepared(void *user, const struct call_answer *a)
     managed_feed(m, PROCESS_ON_PREPARED);
 }
 
-void launch_prepare(struct managed *m)
-{
-    struct helper_request request = {0};
-    const struct policy_command command = {
-        .argv = strv_array(&m->argv),
-        .cwd = m->cwd,
-        .env = strv_array(&m->env),
-        .tty = m->tty,
-    };
-    policy_compile(m->ws, &command, &request);
-    autobuf text = BUF_INIT;
-    helper_request_write(&request, &text);
-    helper_request_fini(&request);
-
-    char *const argv[] = {(char *)m->home->helper, (char *)"prepare", NULL};
-    const struct call_options o = {
-        .loop = m->home->loop,
-        .yard = &m->home->yard,
-        .argv = argv,
-        .env = m->home->helper_env,
-        .limit_ms = CALL_LIMIT_MS,
-    };
-    struct err e;
-    m->prepare = call_start(&o, &text, on_prepared, m, &e);
-    if (m->prepare == NULL)
-        refused(m, &e);
-}
-
 /* Both ends of everything the child gets. */
 struct ends {
     int theirs[4]; /* 0, 1, 2 and the control socket; -1 = none */
@@ -216,7 +189,9 @@ static int open_ends(const struct managed *m, struct ends *e)
 static int watch_ends(struct managed *m, struct ends *e, int *pidfd)
 {
     uv_loop_t *loop = m->home->loop;
-    int rc = watch_take(&m->pidfd, loop, &m->anchor, pidfd, UV_READABLE, end_on_pidfd, m);
+    int rc = 0;
+    if (*pidfd >= 0)
+        rc = watch_take(&m->pidfd, loop, &m->anchor, pidfd, UV_READABLE, end_on_pidfd, m);
     if (rc == 0 && e->control >= 0)
         rc = watch_take(&m->control, loop, &m->anchor, &e->control, UV_READABLE, control_on_ready,
                         m);
@@ -227,6 +202,73 @@ static int watch_ends(struct managed *m, struct ends *e, int *pidfd)
     if (rc == 0 && e->in >= 0)
         rc = watch_take(&m->in, loop, &m->anchor, &e->in, 0, stdio_on_input, m);
     return rc;
+}
+
+/* Hand it to the workspace's zygote. True when it is on its way; then the receipt, or
+ * launch_again() follows. */
+static bool start_warm(struct managed *m, const struct helper_request *r)
+{
+    __attribute__((cleanup(ends_fini))) struct ends ends = {{-1, -1, -1, -1}, -1, -1, -1, -1};
+    int no_pidfd = -1;
+    struct warm *warm = m->home->warm;
+    if (warm == NULL || !warm_ready(warm, m->ws, r) || open_ends(m, &ends) < 0 ||
+        !warm_send(warm, m->ws, r, ends.theirs))
+        return false;
+    m->warm = true;
+    int rc = watch_ends(m, &ends, &no_pidfd);
+    if (rc < 0)
+        refused_sys(m, rc, "cannot watch the process");
+    else
+        alarm_set(&m->alarm, MANAGED_START_MS);
+    return true;
+}
+
+void launch_prepare(struct managed *m)
+{
+    struct helper_request request = {0};
+    const struct policy_command command = {
+        .argv = strv_array(&m->argv),
+        .cwd = m->cwd,
+        .env = strv_array(&m->env),
+        .tty = m->tty,
+    };
+    policy_compile(m->ws, &command, &request);
+    if (!m->cold && start_warm(m, &request)) {
+        helper_request_fini(&request);
+        return;
+    }
+    autobuf text = BUF_INIT;
+    helper_request_write(&request, &text);
+    helper_request_fini(&request);
+
+    char *const argv[] = {(char *)m->home->helper, (char *)"prepare", NULL};
+    const struct call_options o = {
+        .loop = m->home->loop,
+        .yard = &m->home->yard,
+        .argv = argv,
+        .env = m->home->helper_env,
+        .limit_ms = CALL_LIMIT_MS,
+    };
+    struct err e;
+    m->prepare = call_start(&o, &text, on_prepared, m, &e);
+    if (m->prepare == NULL)
+        refused(m, &e);
+}
+
+bool launch_again(struct managed *m)
+{
+    if (!m->warm || m->state != PROCESS_PREPARING)
+        return false;
+    warm_give_up(m->home->warm, m->ws);
+    m->warm = false;
+    m->cold = true;
+    struct watch *const all[] = {&m->in, &m->out, &m->err, &m->control};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        watch_close(all[i]);
+    alarm_stop(&m->alarm);
+    buf_fini(&m->line);
+    launch_prepare(m);
+    return true;
 }
 
 static int start_sandboxed(struct managed *m, const struct ends *e, struct spawned *ret)
@@ -306,6 +348,10 @@ void launch_spawn(struct managed *m)
 {
     __attribute__((cleanup(ends_fini))) struct ends ends = {{-1, -1, -1, -1}, -1, -1, -1, -1};
     struct spawned child = {-1, -1};
+    if (m->warm) { /* the receipt has come: whatever waits for it is its input now */
+        (void)stdio_flush(m);
+        return;
+    }
     int rc = open_ends(m, &ends);
     if (rc < 0) {
         refused_sys(m, rc, m->tty ? "cannot open a terminal" : "cannot open pipes");

@@ -8,12 +8,16 @@
 #include "run/local.h"
 
 #include "core/registry.h"
+#include "run/gate.h"
 #include "run/grave.h"
 #include "run/managed.h"
 #include "run/table.h"
+#include "run/warm.h"
+#include "sys/beside.h"
 #include "sys/pty.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,6 +30,10 @@ struct local {
     struct home home;
     struct anchor anchor;
     struct table table;
+    struct gate gate;
+    uint64_t max_workspace_processes;
+    void (*exited)(void *user, const struct run_status *status);
+    void *exited_user;
     char *helper;
     struct strv helper_env;
     uint64_t timeout_ms;
@@ -71,6 +79,9 @@ static enum process_event judge(const struct local *l, struct managed *m)
 
 static void go(struct local *l, struct managed *m)
 {
+    if (!l->probed || !m->admitted)
+        return;
+    alarm_stop(&m->alarm);
     enum process_event event = judge(l, m);
     m->sandboxed = event == PROCESS_ON_SANDBOX;
     managed_feed(m, event);
@@ -92,7 +103,7 @@ static struct managed *next_waiting(struct local *l)
 {
     list_each (it, &l->table.live) {
         struct managed *m = container_of(it, struct managed, link);
-        if (m->state == PROCESS_WAITING)
+        if (m->state == PROCESS_WAITING && m->admitted)
             return m;
     }
     return NULL;
@@ -163,23 +174,65 @@ static void local_probe(struct runner *r, run_probe_fn done, void *user)
 
 /* ---- the operations ---- */
 
+/* Nobody keeps a sandbox, or on the host a session, after its command has ended. */
+static int check_background(const struct run_exec *x, struct err *e)
+{
+    if (x->background == RUN_BACKGROUND_KILL)
+        return 0;
+    return err_set(e, ERR_INVALID_COMMAND,
+                   "background: keep is not offered here: what a command leaves behind ends with "
+                   "it. Start what shall stay as a command of its own: it runs until it ends or "
+                   "is terminated; nothing was run");
+}
+
+static int check_id(const struct local *l, const char *id, struct err *e)
+{
+    if (id == NULL || map_get(&l->table.by_id, id) == NULL)
+        return 0;
+    return err_set(e, ERR_INVALID_ARGUMENT, "there is a process '%.80s' already", id);
+}
+
+static int admit(struct local *l, const struct run_exec *x, struct err *e)
+{
+    ensure(x->argv != NULL && x->argv[0] != NULL);
+    if (check_background(x, e) < 0 || check_id(l, x->process_id, e) < 0 ||
+        table_check_room(&l->table, e) < 0)
+        return -1;
+    if (l->max_workspace_processes > 0 &&
+        table_check_workspace(&l->table, x->ws->id, l->max_workspace_processes, e) < 0)
+        return -1;
+    return gate_check_room(&l->gate, x->ws->dev, x->ws->ino, x->exclusive, e);
+}
+
+static uint64_t within(uint64_t asked, uint64_t fallback, uint64_t max)
+{
+    uint64_t v = asked != 0 ? asked : fallback;
+    return v < max ? v : max;
+}
+
+static void on_turn(void *user, struct pass *p)
+{
+    struct managed *m = container_of(p, struct managed, pass);
+    m->admitted = true;
+    go(user, m);
+}
+
 static run_ticket local_exec(struct runner *r, const struct run_exec *x, run_exec_fn done,
                              void *user)
 {
     struct local *l = local_of(r);
     struct err e;
-    ensure(x->argv != NULL && x->argv[0] != NULL);
-    if (table_check_room(&l->table, &e) < 0) {
+    if (admit(l, x, &e) < 0) {
         done(user, NULL, &e);
         return 0;
     }
-    uint64_t timeout_ms = x->timeout_ms ? x->timeout_ms : l->timeout_ms;
-    if (timeout_ms > RUN_TIMEOUT_MAX_MS)
-        timeout_ms = RUN_TIMEOUT_MAX_MS;
+    uint64_t timeout_ms = within(x->timeout_ms, l->timeout_ms, RUN_TIMEOUT_MAX_MS);
     struct managed *m = managed_new(&l->home, x, timeout_ms, done, user);
     table_add(&l->table, m);
-    if (l->probed)
-        go(l, m);
+    m->admitted = gate_enter(&l->gate, &m->pass, x->ws->dev, x->ws->ino, x->exclusive);
+    if (!m->admitted)
+        managed_await_turn(m, within(x->exclusive_wait_ms, RUN_TURN_DEFAULT_MS, RUN_TURN_MAX_MS));
+    go(l, m);
     return m->ticket; /* the record is there until the loop turns, whatever came of it */
 }
 
@@ -233,7 +286,8 @@ static int resize(struct managed *m, uint16_t rows, uint16_t cols, struct err *e
     if (!m->tty)
         return err_set(e, ERR_PROCESS_NOT_TTY,
                        "process '%s' runs on pipes; start it with tty: true to have a size", m->id);
-    int rc = m->out.fd < 0 ? -EIO : pty_resize(m->out.fd, rows, cols);
+    int fd = m->out.fd >= 0 ? m->out.fd : m->terminal;
+    int rc = fd < 0 ? -EIO : pty_resize(fd, rows, cols);
     if (rc < 0)
         return err_set(e, ERR_PROCESS_NOT_RUNNING, "process '%s' has closed its terminal", m->id);
     return 0;
@@ -249,15 +303,54 @@ static run_ticket local_resize(struct runner *r, const char *id, uint16_t rows, 
     return 0;
 }
 
-static run_ticket local_terminate(struct runner *r, const char *id, run_done_fn done, void *user)
+static run_ticket local_terminate_by(struct runner *r, const char *id,
+                                     const struct run_terminate *how, run_done_fn done, void *user)
 {
     struct err e;
     struct managed *m = table_get(&local_of(r)->table, id, &e);
     if (m != NULL && m->ticket != 0) /* not started yet: whoever waits for that is told */
         launch_fail(m, ERR_CANCELLED, "process '%s' was terminated before it was started", id);
-    if (m != NULL)
+    bool known = m != NULL;
+    if (known) {
+        m->how = *how;
         managed_feed(m, PROCESS_ON_TERMINATE);
+    }
+    done(user, known ? NULL : &e);
+    return 0;
+}
+
+static run_ticket local_terminate(struct runner *r, const char *id, run_done_fn done, void *user)
+{
+    static const struct run_terminate usual = {0};
+    return local_terminate_by(r, id, &usual, done, user);
+}
+
+static run_ticket local_signal(struct runner *r, const char *id, int signal, run_done_fn done,
+                               void *user)
+{
+    struct err e;
+    struct managed *m = NULL;
+    if (signal < 1 || signal > 64)
+        err_set(&e, ERR_INVALID_ARGUMENT, "signal: %d is none; 1 to 64 are", signal);
+    else
+        m = get_running(r, id, &e);
+    if (m != NULL && m->pid <= 0) {
+        err_set(&e, ERR_PROCESS_NOT_RUNNING, "process '%s' was not started yet", id);
+        m = NULL;
+    }
+    if (m != NULL)
+        end_signal(m, signal);
     done(user, m != NULL ? NULL : &e);
+    return 0;
+}
+
+static run_ticket local_list(struct runner *r, const struct run_list *x, run_list_fn done,
+                             void *user)
+{
+    struct run_listing listing;
+    struct run_status *items = table_list(&local_of(r)->table, x, &listing);
+    done(user, &listing, NULL);
+    free(items);
     return 0;
 }
 
@@ -282,6 +375,18 @@ static void on_ended(struct managed *m)
     table_retire(&local_of_home(m->home)->table, m);
 }
 
+/* The record may be gone from the table, but not from memory, until the loop turns. */
+static void on_over(struct managed *m)
+{
+    struct local *l = local_of_home(m->home);
+    if (m->state == PROCESS_ENDED && l->exited != NULL) {
+        struct run_status status;
+        status_fill(m, &status);
+        l->exited(l->exited_user, &status);
+    }
+    pass_leave(&m->pass);
+}
+
 static void on_failed(struct managed *m)
 {
     table_drop(&local_of_home(m->home)->table, m);
@@ -292,6 +397,7 @@ static void on_gone(struct anchor *a)
     struct local *l = container_of(a, struct local, anchor);
     buf_fini(&l->home.page);
     free(l->home.scratch);
+    spill_budget_fini(&l->home.spill);
     strv_fini(&l->helper_env);
     free(l->helper);
     free(l);
@@ -306,7 +412,10 @@ static void local_free(struct runner *r)
         list_remove(&a->link);
         free(a);
     }
+    gate_close(&l->gate);
     table_fini(&l->table);
+    warm_free(l->home.warm);
+    gate_fini(&l->gate);
     grave_hasten(&l->home.yard);
     anchor_leave(&l->anchor, on_gone);
 }
@@ -318,6 +427,9 @@ static const struct runner_ops local_ops = {
     .write = local_write,
     .resize = local_resize,
     .terminate = local_terminate,
+    .terminate_by = local_terminate_by,
+    .signal = local_signal,
+    .list = local_list,
     .probe = local_probe,
     .cancel = local_cancel,
     .free = local_free,
@@ -346,34 +458,39 @@ struct runner *local_runner_new(uv_loop_t *loop, const struct local_options *opt
         .helper_env = strv_array(&l->helper_env),
         .scratch = mem_zalloc(MANAGED_READ_BYTES, 1),
         .on_ended = on_ended,
+        .on_over = on_over,
         .on_failed = on_failed,
     };
     list_init(&l->home.yard);
     list_init(&l->home.waiters);
     list_init(&l->askers);
+    l->max_workspace_processes = options->max_workspace_processes;
+    gate_init(&l->gate, on_turn, l);
+    uint64_t spill = within(options->spill_bytes, RUN_SPILL_BYTES, RUN_SPILL_TOTAL_BYTES);
+    spill_budget_init(&l->home.spill, options->spill_off ? 0 : spill, options->spill_dir);
     table_init(&l->table, loop, &l->anchor, max < RUN_PROCESSES_MAX ? max : RUN_PROCESSES_MAX);
+    if (!options->warm_off && !str_eq(getenv("CODESPACE_WARM"), "0"))
+        l->home.warm = warm_new(&l->home);
     start_probe(l);
     return &l->base;
 }
 
+bool local_runner_is_warm(const struct runner *r, const char *workspace_id)
+{
+    return warm_is_on(container_of(r, struct local, base)->home.warm, workspace_id);
+}
+
+void local_runner_on_exit(struct runner *r,
+                          void (*exited)(void *user, const struct run_status *status), void *user)
+{
+    local_of(r)->exited = exited;
+    local_of(r)->exited_user = user;
+}
+
 char *local_find_helper(void)
 {
-    static const char name[] = "codespace-linux-sandbox";
     const char *named = getenv("CODESPACE_LINUX_SANDBOX_BIN");
-    char self[4096];
     if (named != NULL && named[0] != '\0')
         return access(named, X_OK) == 0 ? mem_strdup(named) : NULL;
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (n <= 0)
-        return NULL;
-    self[n] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash == NULL)
-        return NULL;
-    *slash = '\0';
-    char *path = mem_printf("%s/%s", self, name);
-    if (access(path, X_OK) == 0)
-        return path;
-    free(path);
-    return NULL;
+    return beside_find("codespace-linux-sandbox");
 }

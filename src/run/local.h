@@ -13,14 +13,27 @@
 #include <uv.h>
 
 struct local_options {
-    const char *helper_path; /* NULL = no helper: the probe says PROBE_NO_HELPER */
-    uint64_t timeout_ms;     /* default limit; 0 = RUN_TIMEOUT_DEFAULT_MS */
-    uint64_t max_processes;  /* 0 = RUN_PROCESSES_DEFAULT */
+    const char *helper_path;          /* NULL = no helper: the probe says PROBE_NO_HELPER */
+    uint64_t timeout_ms;              /* default limit; 0 = RUN_TIMEOUT_DEFAULT_MS */
+    uint64_t max_processes;           /* 0 = RUN_PROCESSES_DEFAULT */
+    uint64_t max_workspace_processes; /* of one workspace; 0 = as many as the runner's */
+    const char *spill_dir;            /* for output beyond the ring; NULL = see run/spill */
+    uint64_t spill_bytes;             /* per process; 0 = RUN_SPILL_BYTES */
+    bool warm_off;  /* every command starts cold (run/warm); so with CODESPACE_WARM=0 */
+    bool spill_off; /* keep the ring only */
 };
 
 /* Never fails. The loop is borrowed; the runner's handles close themselves on runner_free(), so run
  * the loop until it is empty after that. */
 struct runner *local_runner_new(uv_loop_t *loop, const struct local_options *options);
+
+/* Called at the end of every process that had started, with the last news of it (borrowed). For the
+ * worker. */
+void local_runner_on_exit(struct runner *r,
+                          void (*exited)(void *user, const struct run_status *status), void *user);
+
+/* Does a command of this workspace start warm now? `r` is a local runner. */
+bool local_runner_is_warm(const struct runner *r, const char *workspace_id);
 
 /* CODESPACE_LINUX_SANDBOX_BIN when set (even when it is no file: then there is no helper, R9), else
  * codespace-linux-sandbox beside this executable. Caller frees; NULL = none. */

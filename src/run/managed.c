@@ -1,6 +1,7 @@
 /* run/managed: see managed.h. The life of the record and what the table's actions do. */
 #include "run/managed.h"
 
+#include "base/utf8.h"
 #include "run/grave.h"
 #include "sys/fd.h"
 
@@ -8,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static uint64_t wall_ms(void)
+uint64_t managed_wall_ms(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
@@ -17,13 +18,40 @@ static uint64_t wall_ms(void)
 
 static void on_alarm(struct alarm *a, void *owner)
 {
-    managed_feed(owner, PROCESS_ON_TIMER);
+    struct managed *m = owner;
+    if (m->state == PROCESS_WAITING)
+        launch_fail(m, ERR_WORKSPACE_BUSY,
+                    "its turn did not come in time: the root of workspace '%s' is held by other "
+                    "commands (list_processes shows them); nothing was run",
+                    m->ws->id);
+    managed_feed(m, PROCESS_ON_TIMER);
+}
+
+/* Each read only notes the time; this looks whether it was long ago. */
+static void on_idle(struct alarm *a, void *owner)
+{
+    struct managed *m = owner;
+    uint64_t silent_ms = uv_now(m->home->loop) - m->active_ms;
+    if (silent_ms >= m->idle_timeout_ms)
+        managed_feed(m, PROCESS_ON_IDLE);
+    else
+        alarm_set(&m->idle, m->idle_timeout_ms - silent_ms);
 }
 
 static void add_all(struct strv *to, char *const *from)
 {
     for (; from != NULL && *from != NULL; from++)
         strv_add(to, *from);
+}
+
+static char *words_of(char *const *argv)
+{
+    autobuf text = BUF_INIT;
+    for (size_t i = 0; argv[i] != NULL && text.len < RUN_COMMAND_SHOWN; i++)
+        buf_printf(&text, "%s%.*s", i > 0 ? " " : "", (int)RUN_COMMAND_SHOWN, argv[i]);
+    size_t n = text.len < RUN_COMMAND_SHOWN ? text.len : RUN_COMMAND_SHOWN;
+    buf_truncate(&text, utf8_whole_prefix(buf_bytes(&text), n));
+    return buf_steal(&text);
 }
 
 struct managed *managed_new(struct home *home, const struct run_exec *x, uint64_t timeout_ms,
@@ -33,9 +61,15 @@ struct managed *managed_new(struct home *home, const struct run_exec *x, uint64_
     list_init(&m->link);
     list_init(&m->waiters);
     m->home = home;
-    m->id = str_new_id("proc-");
+    m->id = x->process_id != NULL ? mem_strdup(x->process_id) : str_new_id("proc-");
+    m->serial = ++home->next_serial;
+    m->command = words_of(x->argv);
+    m->log.spill.budget = &home->spill;
+    m->idle_timeout_ms = x->idle_timeout_ms;
+    pass_init(&m->pass);
     m->ws = x->ws;
     m->tty = x->tty;
+    m->terminal = -1;
     add_all(&m->argv, x->argv);
     add_all(&m->env, x->env);
     m->cwd = mem_strdup(x->cwd == NULL ? "" : x->cwd);
@@ -54,7 +88,13 @@ struct managed *managed_new(struct home *home, const struct run_exec *x, uint64_
     for (size_t i = 0; i < ARRAY_LEN(watches); i++)
         watch_init(watches[i]);
     alarm_open(&m->alarm, home->loop, &m->anchor, on_alarm, m);
+    alarm_open(&m->idle, home->loop, &m->anchor, on_idle, m);
     return m;
+}
+
+void managed_await_turn(struct managed *m, uint64_t wait_ms)
+{
+    alarm_set(&m->alarm, wait_ms);
 }
 
 bool managed_is_live(const struct managed *m)
@@ -82,6 +122,8 @@ static void on_gone(struct anchor *a)
     free(m->removed);
     free(m->failure);
     free(m->plan);
+    free(m->command);
+    free(m->output_failed);
     free(m->id);
     free(m);
 }
@@ -91,6 +133,7 @@ static void close_stdio(struct managed *m)
     watch_close(&m->in);
     watch_close(&m->out);
     watch_close(&m->err);
+    fd_close(&m->terminal);
     buf_fini(&m->input);
 }
 
@@ -133,7 +176,10 @@ void managed_free(struct managed *m)
     list_remove(&m->link);
     m->state = PROCESS_FAILED;
     m->ticket = 0;
+    pass_leave(&m->pass);
+    spill_fini(&m->log.spill); /* its budget is the runner's, which may go before our handles */
     alarm_close(&m->alarm);
+    alarm_close(&m->idle);
     anchor_leave(&m->anchor, on_gone);
 }
 
@@ -149,8 +195,12 @@ static void announce(struct managed *m)
 {
     free(steal(m->plan)); /* the helper has removed the file */
     drop_request(m);
-    m->started_ms = wall_ms();
+    m->started_ms = managed_wall_ms();
+    m->sequence++;
     alarm_set(&m->alarm, m->timeout_ms);
+    m->active_ms = uv_now(m->home->loop);
+    if (m->idle_timeout_ms > 0)
+        alarm_set(&m->idle, m->idle_timeout_ms);
     answer_start(m, NULL);
 }
 
@@ -161,12 +211,14 @@ static void refuse(struct managed *m, bool tell)
     struct err failure = *m->failure;
     discard(m);
     alarm_close(&m->alarm);
+    alarm_close(&m->idle);
     /* Out of the table first: the callback may look there, or start the next one. */
     run_exec_fn done = m->ticket != 0 && tell ? m->done : NULL;
     void *user = m->user;
     m->home->on_failed(m);
     if (done != NULL)
         done(user, NULL, &failure);
+    m->home->on_over(m);
 }
 
 /* After a verdict nobody is left who could write (process 1 has reaped them all), so pipes that are
@@ -177,7 +229,7 @@ static void drain(struct managed *m)
 {
     bool all_dead = m->sandboxed && !m->tty && m->end.termination != RUN_END_WRAPPER_FAILED;
     end_settle(m);
-    m->ended_ms = wall_ms();
+    m->ended_ms = managed_wall_ms();
     alarm_set(&m->alarm, MANAGED_DRAIN_MS);
     stdio_drain(m);
     if (all_dead || stdio_at_eof(m))
@@ -189,9 +241,12 @@ static void finish(struct managed *m)
     close_stdio(m);
     bury(m, MANAGED_LINGER_MS);
     alarm_close(&m->alarm);
+    alarm_close(&m->idle);
     buf_fini(&m->line);
+    m->sequence++;
     m->home->on_ended(m);
     wait_check(m);
+    m->home->on_over(m);
 }
 
 static void act(struct managed *m, enum process_action action)
@@ -216,6 +271,12 @@ static void act(struct managed *m, enum process_action action)
         return;
     case PROCESS_DO_TERMINATE:
         end_ask(m, RUN_END_TERMINATED);
+        return;
+    case PROCESS_DO_HASTEN:
+        end_hasten(m);
+        return;
+    case PROCESS_DO_IDLE_OUT:
+        end_ask(m, RUN_END_LIMIT);
         return;
     case PROCESS_DO_TIME_OUT:
         end_ask(m, RUN_END_TIMEOUT);

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "run/call.h"
+#include "run/gate.h"
 #include "run/outlog.h"
 #include "run/process.h"
 #include "run/runner.h"
@@ -51,10 +52,14 @@ struct home {
     struct list waiters; /* of all processes, by waiter.all */
     const char *helper;
     char *const *helper_env;
-    char *scratch;   /* MANAGED_READ_BYTES */
-    struct buf page; /* of the answer that is being given */
+    struct warm *warm; /* NULL: every command starts cold */
+    char *scratch;     /* MANAGED_READ_BYTES */
+    struct buf page;   /* of the answer that is being given */
     uint64_t next_ticket;
-    void (*on_ended)(struct managed *m);  /* it has become readable only */
+    uint64_t next_serial;
+    struct spill_budget spill;            /* where and how much output beyond the ring is kept */
+    void (*on_ended)(struct managed *m);  /* it has become readable only; no call out of it */
+    void (*on_over)(struct managed *m);   /* last thing: its place on its root is free */
     void (*on_failed)(struct managed *m); /* nothing ran: take it out and managed_free() it */
 };
 
@@ -82,10 +87,18 @@ struct managed {
     struct strv argv, env;
     char *cwd;
     uint16_t rows, cols;
-    uint64_t timeout_ms;
+    uint64_t timeout_ms, idle_timeout_ms;
+    char *command; /* the beginning of argv, for people */
+    uint64_t serial;
+    uint64_t sequence;
+    struct pass pass; /* its turn on its root */
+    bool admitted;    /* it has come */
 
     /* The start. */
     struct call *prepare;
+    bool warm;    /* handed to the workspace's zygote (run/warm); there is no wrapper of its own */
+    bool cold;    /* a zygote failed to take it: not again */
+    bool hung_up; /* our half of its control connection is closed */
     char *plan;
     struct err *failure;
     run_ticket ticket; /* of the exec call; 0 when it was answered */
@@ -95,9 +108,14 @@ struct managed {
     /* The child. With a terminal `out` is its master and `in`, `err` stay closed. */
     struct anchor anchor;
     struct alarm alarm;
+    struct alarm idle;
+    uint64_t active_ms; /* of the loop's clock: last output or input */
     struct watch in, out, err, control, pidfd;
+    int terminal; /* our side of a terminal that nobody inside holds any more; -1 = none */
     pid_t pid;
     bool reaped;
+    bool began;          /* the command was executed, so process 1 inside ends the rest */
+    bool session_killed; /* with those of others; nothing is left to signal */
 
     struct buf input; /* waits for stdin */
     bool input_eof;   /* stdin ends after `input` */
@@ -106,6 +124,9 @@ struct managed {
     struct buf words; /* bubblewrap's text */
 
     enum run_termination intent; /* why we end it; RUN_END_NONE = we do not */
+    struct run_terminate how;    /* what TERMINATE means */
+    bool stopped;                /* by our signal */
+    char *output_failed;         /* sentence for run_status; NULL = not made yet */
     bool kill_asked;             /* process 1 was told to KILL; the wrapper is next */
     struct managed_end end;
     uint64_t started_ms, ended_ms;
@@ -117,13 +138,19 @@ struct managed {
 /* managed.c */
 struct managed *managed_new(struct home *home, const struct run_exec *x, uint64_t timeout_ms,
                             run_exec_fn done, void *user);
+/* It has to wait for its turn, so long. */
+void managed_await_turn(struct managed *m, uint64_t wait_ms);
 void managed_feed(struct managed *m, enum process_event event);
 /* Kill what is alive, close everything, answer nobody; the record goes when its handles have. */
 void managed_free(struct managed *m);
+/* Milliseconds since the epoch. */
+uint64_t managed_wall_ms(void);
 bool managed_is_live(const struct managed *m);
 
 /* launch.c: start it; feeds PREPARED, STARTED or REFUSED. */
 void launch_prepare(struct managed *m);
+/* The zygote did not take it, so it has not run: start it cold. False when that is not so. */
+bool launch_again(struct managed *m);
 void launch_spawn(struct managed *m);
 /* Write down why it could not be started; the first reason stays. */
 void launch_fail(struct managed *m, enum err_code code, const char *format, ...)
@@ -152,11 +179,17 @@ void control_signal(struct managed *m, int signal);
 void end_on_pidfd(struct watch *w, void *owner);
 void end_by_verdict(struct managed *m, const struct helper_verdict *v);
 void end_ask(struct managed *m, enum run_termination intent);
+/* Asked again, as m->how says: the signal now, KILL when the shorter grace is over. */
+void end_hasten(struct managed *m);
+/* One signal to the command and what belongs to it. */
+void end_signal(struct managed *m, int signal);
 /* KILL by way of process 1, so that it can still tell what it cleared away; the second time, and on
  * the host, by force. */
 void end_kill(struct managed *m);
 /* Now: the control connection, the wrapper or the session. */
 void end_kill_now(struct managed *m);
+/* A warm command's control connection is gone: so is its process 1, and with it the rest. */
+void end_by_silence(struct managed *m);
 /* Name the end: an intent of ours comes before what the child did. */
 void end_settle(struct managed *m);
 void end_fini(struct managed_end *end);

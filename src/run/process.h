@@ -1,7 +1,7 @@
 /* run/process: the life of a managed process as a table of states and events.
  *
- * Theory. Everything that can happen to a process is one of thirteen events; what it means depends on
- * where the process is. Pure: the table says the next state and what has to be done, run/managed
+ * Theory. Everything that can happen to a process is one of thirteen events; what it means depends
+ * on where the process is. Pure: the table says the next state and what has to be done, run/managed
  * does it. Who wants to know what happens when a timeout meets an exit reads one row.
  *
  *   WAITING --sandbox--> PREPARING --prepared--> STARTING --started--> RUNNING
@@ -11,8 +11,8 @@
  *   RUNNING, ENDING, KILLING --verdict or reaped--> DRAINING           KILLING
  *                                   DRAINING --drained or timer--> ENDED
  *
- * There is one timer. What it means is the state's business: the limit of a wait, of a start, of the
- * command, of its grace, of reading what is left. (Silence has a clock of its own, which only
+ * There is one timer. What it means is the state's business: the limit of a wait, of a start, of
+ * the command, of its grace, of reading what is left. (Silence has a clock of its own, which only
  * matters while the command runs.) The first intent to end a process wins; an end that was
  * known before keeps its own name, because DRAINING and ENDED ignore both.
  *

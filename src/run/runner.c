@@ -35,6 +35,22 @@ run_ticket runner_terminate(struct runner *r, const char *id, run_done_fn done, 
     return r->ops->terminate(r, id, done, user);
 }
 
+run_ticket runner_terminate_by(struct runner *r, const char *id, const struct run_terminate *how,
+                               run_done_fn done, void *user)
+{
+    return r->ops->terminate_by(r, id, how, done, user);
+}
+
+run_ticket runner_signal(struct runner *r, const char *id, int signal, run_done_fn done, void *user)
+{
+    return r->ops->signal(r, id, signal, done, user);
+}
+
+run_ticket runner_list(struct runner *r, const struct run_list *x, run_list_fn done, void *user)
+{
+    return r->ops->list(r, x, done, user);
+}
+
 void runner_probe(struct runner *r, run_probe_fn done, void *user)
 {
     r->ops->probe(r, done, user);
@@ -69,6 +85,7 @@ const char *run_termination_name(enum run_termination t)
         [RUN_END_TERMINATED] = "terminated",
         [RUN_END_WRAPPER_FAILED] = "wrapper_failed",
         [RUN_END_LOST] = "lost",
+        [RUN_END_LIMIT] = "limit",
     };
     ensure((size_t)t < ARRAY_LEN(names));
     return names[t];

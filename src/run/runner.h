@@ -1,7 +1,7 @@
 /* run/runner: the interface to whoever owns managed processes.
  *
  * Theory. A runner is `struct runner` with a table of operations. Two implementations: in-process
- * (run/local) and behind the framed protocol (run/remote, later). Nothing above this header knows
+ * (run/local) and behind the framed protocol (run/remote). Nothing above this header knows
  * where a command runs. Everything is asynchronous because one of the two is: an operation answers
  * through its callback, exactly once, on the loop's thread, possibly before the call returns. What
  * a callback receives is borrowed until it returns. A call may be given up by its ticket: then its
@@ -29,6 +29,10 @@
 /* Live processes of a runner (CODESPACE_MAX_PROCESSES). */
 #define RUN_PROCESSES_DEFAULT 64u
 #define RUN_PROCESSES_MAX 4096u
+/* Commands that may wait for their turn on one root (exclusive), and for how long. */
+#define RUN_QUEUE_MAX 64u
+#define RUN_TURN_DEFAULT_MS 30000u
+#define RUN_TURN_MAX_MS 600000u
 /* Ended processes stay readable this long and at most so many, oldest first out. */
 #define RUN_RETAIN_MS 900000u
 #define RUN_RETAIN_MAX 64u
@@ -41,8 +45,17 @@
 /* One page of output: default and largest. */
 #define RUN_PAGE_DEFAULT 32768u
 #define RUN_PAGE_MAX RUN_RING_BYTES
-/* From TERM to KILL when a process is ended by us. */
+/* From TERM to KILL when a process is ended by us, and the longest to ask for. */
 #define RUN_GRACE_MS 500u
+#define RUN_GRACE_MAX_MS 60000u
+/* Processes in one answer of a list. */
+#define RUN_LIST_MAX 100u
+/* Shown of a command in a list. */
+#define RUN_COMMAND_SHOWN 200u
+/* Output kept in a private file per process beyond the ring: half of it the head, half the tail. */
+#define RUN_SPILL_BYTES (32u << 20)
+/* The same over all processes of a runner. */
+#define RUN_SPILL_TOTAL_BYTES (1u << 30)
 
 struct runner;
 
@@ -51,11 +64,18 @@ enum run_state { RUN_RUNNING, RUN_EXITED };
 enum run_termination {
     RUN_END_NONE,           /* running */
     RUN_END_EXITED,         /* by itself: exit_code */
-    RUN_END_SIGNALED,       /* by a signal nobody here sent: signal */
+    RUN_END_SIGNALED,       /* by a signal: signal */
     RUN_END_TIMEOUT,        /* by its wall-clock limit */
     RUN_END_TERMINATED,     /* by terminate */
     RUN_END_WRAPPER_FAILED, /* the sandbox failed; the command's own end is not known */
     RUN_END_LOST,           /* its fate is not known */
+    RUN_END_LIMIT,          /* by a limit other than its wall clock: silence (idle_timeout_ms) */
+};
+
+/* What becomes of the processes that a command leaves behind when it ends. */
+enum run_background {
+    RUN_BACKGROUND_KILL, /* killed and counted */
+    RUN_BACKGROUND_KEEP, /* they would live on; refused where that cannot be honoured */
 };
 
 enum run_stream { RUN_COMBINED, RUN_STDOUT, RUN_STDERR };
@@ -70,6 +90,18 @@ struct run_exec {
     uint64_t timeout_ms;    /* 0 = the runner's default */
     const char *stdin_data; /* NULL: stdin stays open for write; else written, then EOF */
     size_t stdin_len;
+    const char *process_id;   /* to be used for it; NULL = a fresh one */
+    uint64_t idle_timeout_ms; /* end it after so much silence (no output, no input); 0 = never */
+    enum run_background background;
+    bool exclusive;             /* nothing else runs on its root meanwhile */
+    uint64_t exclusive_wait_ms; /* for its turn; 0 = RUN_TURN_DEFAULT_MS */
+};
+
+/* How to end a process. */
+struct run_terminate {
+    int signal;        /* first; 0 = SIGTERM. SIGKILL leaves no grace */
+    bool has_grace;    /* else RUN_GRACE_MS */
+    uint64_t grace_ms; /* until KILL */
 };
 
 struct run_status {
@@ -90,6 +122,21 @@ struct run_status {
     uint64_t cpu_us, max_rss_kib; /* of the whole command; 0 while unknown */
     uint32_t background;          /* descendants that were left at its end, and killed */
     const char *const *removed;   /* protected names it created, taken away; NULL-terminated */
+    const char *command;          /* the beginning of its argv, for people */
+    uint64_t serial;              /* in order of the starts, from 1 */
+    uint64_t sequence;            /* grows with every change of this process */
+    uint64_t idle_timeout_ms;
+    bool stopped;              /* by our signal, and not continued */
+    uint64_t output_dropped;   /* bytes between head and tail that nobody can read any more */
+    const char *output_failed; /* a sentence when output could not be stored in full; "" else */
+};
+
+/* Where a read begins. */
+enum run_from {
+    RUN_FROM_OFFSET,     /* at byte `cursor` */
+    RUN_FROM_LINE,       /* at line `cursor`, from 0, lines of both streams together */
+    RUN_FROM_TAIL_BYTES, /* `cursor` bytes before the end */
+    RUN_FROM_TAIL_LINES, /* `cursor` lines before the end; a last one without an end counts */
 };
 
 struct run_read {
@@ -100,6 +147,8 @@ struct run_read {
     uint64_t wait_ms;   /* answer when there is output after the cursor, at the end, or then */
     bool until_exit;    /* wait for the end only (wait_ms of exec_command) */
     bool whole_chars;   /* do not end a page inside a UTF-8 character unless it is the end */
+    enum run_from from;
+    bool clean; /* as a terminal would show it: run/clean */
 };
 
 struct run_page {
@@ -109,14 +158,31 @@ struct run_page {
     bool lost;       /* bytes between the asked cursor and this page were dropped */
     uint64_t retained_from;
     struct run_status status;
+    uint64_t start;   /* offset of the first byte of this page */
+    uint64_t time_ms; /* when that byte came, wall clock; 0 = not known */
+};
+
+struct run_list {
+    const char *workspace_id; /* NULL = all */
+    uint64_t after;           /* serial of the last one seen; 0 = from the first */
+    uint64_t max;             /* 0 = RUN_LIST_MAX */
+    bool live_only;
+};
+
+struct run_listing {
+    const struct run_status *items; /* by serial */
+    size_t n;
+    bool more; /* ask again with `after` = the last serial */
 };
 
 /* failure NULL = success. */
+/* A failure RUNNER_LOST may come with a process id: whether it runs is not known. */
 typedef void (*run_exec_fn)(void *user, const char *process_id, const struct err *failure);
 typedef void (*run_page_fn)(void *user, const struct run_page *page, const struct err *failure);
 typedef void (*run_status_fn)(void *user, const struct run_status *status,
                               const struct err *failure);
 typedef void (*run_done_fn)(void *user, const struct err *failure);
+typedef void (*run_list_fn)(void *user, const struct run_listing *list, const struct err *failure);
 typedef void (*run_probe_fn)(void *user, const struct probe_result *result);
 
 /* Names a pending call for runner_cancel(); 0 = the call has already answered. */
@@ -131,6 +197,11 @@ struct runner_ops {
     run_ticket (*resize)(struct runner *r, const char *id, uint16_t rows, uint16_t cols,
                          run_done_fn done, void *user);
     run_ticket (*terminate)(struct runner *r, const char *id, run_done_fn done, void *user);
+    run_ticket (*terminate_by)(struct runner *r, const char *id, const struct run_terminate *how,
+                               run_done_fn done, void *user);
+    run_ticket (*signal)(struct runner *r, const char *id, int signal, run_done_fn done,
+                         void *user);
+    run_ticket (*list)(struct runner *r, const struct run_list *x, run_list_fn done, void *user);
     void (*probe)(struct runner *r, run_probe_fn done, void *user);
     void (*cancel)(struct runner *r, run_ticket ticket);
     void (*free)(struct runner *r);
@@ -140,8 +211,10 @@ struct runner {
     const struct runner_ops *ops;
 };
 
-/* Start a command. Errors: PROCESS_SPAWN_FAILED (nothing ran), PROCESS_LIMIT, SANDBOX_UNAVAILABLE.
- * A cancelled exec whose process was already started is killed. */
+/* Start a command. Errors: PROCESS_SPAWN_FAILED (nothing ran), PROCESS_LIMIT,
+ * WORKSPACE_PROCESS_LIMIT, SANDBOX_UNAVAILABLE, WORKSPACE_BUSY (its turn did not come),
+ * RESOURCE_QUEUE_FULL, INVALID_COMMAND (background: keep), RUNNER_UNAVAILABLE, RUNNER_LOST. A
+ * cancelled exec whose process was already started is killed. */
 run_ticket runner_exec(struct runner *r, const struct run_exec *x, run_exec_fn done, void *user);
 
 /* Output and status in one answer. Errors: PROCESS_NOT_FOUND. */
@@ -162,6 +235,19 @@ run_ticket runner_resize(struct runner *r, const char *id, uint16_t rows, uint16
 /* TERM, then KILL after RUN_GRACE_MS; the whole tree. Answers at once; ending an ended process is
  * fine. Errors: PROCESS_NOT_FOUND. */
 run_ticket runner_terminate(struct runner *r, const char *id, run_done_fn done, void *user);
+
+/* The same as asked. A second call comes before the rest of the first one's grace. */
+run_ticket runner_terminate_by(struct runner *r, const char *id, const struct run_terminate *how,
+                               run_done_fn done, void *user);
+
+/* One signal, 1..64: in the sandbox to the command's process group, on the host to its session.
+ * Not an end of ours: what it does is the command's business. STOP and CONT are remembered in the
+ * status. Errors: PROCESS_NOT_FOUND, PROCESS_NOT_RUNNING, INVALID_ARGUMENT. */
+run_ticket runner_signal(struct runner *r, const char *id, int signal, run_done_fn done,
+                         void *user);
+
+/* The live ones and the ended ones that are still kept, a page at a time. */
+run_ticket runner_list(struct runner *r, const struct run_list *x, run_list_fn done, void *user);
 
 /* Whether and how commands are sandboxed here; probed once, later calls get the cached answer. */
 void runner_probe(struct runner *r, run_probe_fn done, void *user);

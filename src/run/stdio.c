@@ -19,6 +19,16 @@ bool stdio_at_eof(const struct managed *m)
     return m->out.fd < 0 && m->err.fd < 0;
 }
 
+/* Nothing more comes. Our side of a terminal stays open until the process has ended: a program that
+ * closes its standard descriptors before it exits would be killed by the hang-up. */
+static void at_end(struct managed *m, struct watch *w)
+{
+    if (m->tty && m->terminal < 0)
+        m->terminal = watch_release(w);
+    else
+        watch_close(w);
+}
+
 /* Up to `reads` reads. True when something came. Closes the watch at its end; a terminal's end is
  * EIO. */
 static bool pump(struct managed *m, struct watch *w, int reads)
@@ -30,10 +40,12 @@ static bool pump(struct managed *m, struct watch *w, int reads)
         if (n == -EAGAIN)
             break;
         if (n <= 0) {
-            watch_close(w);
+            at_end(m, w);
             break;
         }
+        outlog_mark(&m->log, managed_wall_ms());
         outlog_append(&m->log, stream, m->home->scratch, (size_t)n);
+        m->active_ms = uv_now(m->home->loop);
         got = true;
         /* A short read has emptied the pipe: asking again would only say so. */
         if ((size_t)n < MANAGED_READ_BYTES && !m->tty)
@@ -143,6 +155,7 @@ int stdio_write(struct managed *m, const void *data, size_t n, bool eof, struct 
                        m->input.len, m->id, n, RUN_STDIN_MAX);
     buf_put(&m->input, data, n);
     m->input_eof = eof;
+    m->active_ms = uv_now(m->home->loop);
     if (stdio_flush(m) < 0)
         return stdin_closed(m, "the process closed it", e);
     return 0;

@@ -2,6 +2,9 @@
 #include "run/table.h"
 
 #include "run/managed.h"
+#include "sys/session.h"
+
+#include <inttypes.h>
 
 static void evict_oldest(struct table *t)
 {
@@ -48,8 +51,24 @@ void table_init(struct table *t, uv_loop_t *loop, struct anchor *anchor, size_t 
     uv_unref((uv_handle_t *)&t->alarm.timer); /* keeping old output is no reason to stay */
 }
 
+/* What runs on the host is killed in one walk: one for each would take seconds for a thousand. */
+static void kill_sessions(struct table *t)
+{
+    size_t n = 0;
+    autofree pid_t *sids = mem_zalloc(t->n_live + 1, sizeof(*sids));
+    list_each (it, &t->live) {
+        struct managed *m = container_of(it, struct managed, link);
+        if (m->sandboxed || m->reaped || m->pid <= 0)
+            continue;
+        sids[n++] = m->pid;
+        m->session_killed = true;
+    }
+    session_kill_all(sids, n);
+}
+
 void table_fini(struct table *t)
 {
+    kill_sessions(t);
     struct list *const both[] = {&t->live, &t->ended};
     for (size_t i = 0; i < ARRAY_LEN(both); i++) {
         while (!list_empty(both[i]))
@@ -71,6 +90,21 @@ int table_check_room(const struct table *t, struct err *e)
         "%zu processes are alive, which is the limit (CODESPACE_MAX_PROCESSES, %zu): end "
         "one with terminate_process, or wait for one to end",
         t->n_live, t->max_live);
+}
+
+int table_check_workspace(const struct table *t, const char *workspace_id, uint64_t max,
+                          struct err *e)
+{
+    size_t n = 0;
+    list_each (it, &t->live)
+        n += str_eq(container_of(it, struct managed, link)->ws->id, workspace_id);
+    if (n < max)
+        return 0;
+    return err_set(e, ERR_WORKSPACE_PROCESS_LIMIT,
+                   "%zu processes of workspace '%s' are alive, which is its limit "
+                   "(CODESPACE_MAX_WORKSPACE_PROCESSES, %" PRIu64 "): end one with "
+                   "terminate_process, or wait for one to end",
+                   n, workspace_id, max);
 }
 
 void table_add(struct table *t, struct managed *m)
@@ -112,4 +146,41 @@ struct managed *table_get(const struct table *t, const char *id, struct err *e)
                 "there is no process '%.80s': ids come from exec_command and end with the server",
                 id);
     return NULL;
+}
+
+/* ---- the list ---- */
+
+static int by_serial(const void *a, const void *b)
+{
+    uint64_t x = (*(struct managed *const *)a)->serial;
+    uint64_t y = (*(struct managed *const *)b)->serial;
+    return x < y ? -1 : x > y;
+}
+
+static size_t collect(const struct list *from, const struct run_list *x, struct managed **ret)
+{
+    size_t n = 0;
+    list_each (it, from) {
+        struct managed *m = container_of(it, struct managed, link);
+        bool asked = x->workspace_id == NULL || str_eq(x->workspace_id, m->ws->id);
+        if (asked && m->serial > x->after && (!x->live_only || managed_is_live(m)))
+            ret[n++] = m;
+    }
+    return n;
+}
+
+struct run_status *table_list(const struct table *t, const struct run_list *x,
+                              struct run_listing *ret)
+{
+    autofree struct managed **found = mem_zalloc(t->n_live + t->n_ended + 1, sizeof(*found));
+    size_t n = collect(&t->live, x, found);
+    n += collect(&t->ended, x, found + n);
+    qsort(found, n, sizeof(*found), by_serial);
+    size_t max = x->max != 0 && x->max < RUN_LIST_MAX ? (size_t)x->max : RUN_LIST_MAX;
+    *ret = (struct run_listing){.n = n < max ? n : max, .more = n > max};
+    struct run_status *items = mem_zalloc(ret->n + 1, sizeof(*items));
+    for (size_t i = 0; i < ret->n; i++)
+        status_fill(found[i], &items[i]);
+    ret->items = items;
+    return items;
 }

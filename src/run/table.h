@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "run/runner.h"
 #include "run/watch.h"
 
 struct managed;
@@ -35,6 +36,9 @@ void table_fini(struct table *t);
 
 /* Is there a slot? Errors: PROCESS_LIMIT. */
 int table_check_room(const struct table *t, struct err *e);
+/* The same for one workspace. Errors: WORKSPACE_PROCESS_LIMIT. */
+int table_check_workspace(const struct table *t, const char *workspace_id, uint64_t max,
+                          struct err *e);
 void table_add(struct table *t, struct managed *m);
 /* It never ran: take it out and free it. */
 void table_drop(struct table *t, struct managed *m);
@@ -43,5 +47,9 @@ void table_retire(struct table *t, struct managed *m);
 
 /* The process, or NULL with PROCESS_NOT_FOUND. */
 struct managed *table_get(const struct table *t, const char *id, struct err *e);
+
+/* A page of the list, by serial. Items are fresh (caller frees) and borrow from the records. */
+struct run_status *table_list(const struct table *t, const struct run_list *x,
+                              struct run_listing *ret);
 
 #endif

@@ -5,8 +5,10 @@
  * gone. A page is built in one buffer of the runner; a callback may start another read, so the
  * buffer is taken out while it is lent.
  */
+#include "run/clean.h"
 #include "run/managed.h"
 
+#include <errno.h>
 #include <string.h>
 
 struct waiter {
@@ -29,6 +31,21 @@ static void fill_removed(struct managed *m)
         m->removed[i] = m->end.removed.items[i];
 }
 
+/* A full disk must not look like an end of the command (B4). */
+static const char *output_failed(struct managed *m)
+{
+    int failed = m->log.spill.failed;
+    if (failed == 0)
+        return "";
+    if (m->output_failed == NULL)
+        m->output_failed =
+            mem_printf("output could not be stored: %s; only the newest %u bytes are kept",
+                       failed == EDQUOT ? "the runner's files hold RUN_SPILL_TOTAL_BYTES already"
+                                        : strerror(failed),
+                       RUN_RING_BYTES);
+    return m->output_failed;
+}
+
 void status_fill(struct managed *m, struct run_status *ret)
 {
     static const char *const nothing[] = {NULL};
@@ -46,6 +63,13 @@ void status_fill(struct managed *m, struct run_status *ret)
         .started_ms = m->started_ms,
         .timeout_ms = m->timeout_ms,
         .removed = nothing,
+        .command = m->command,
+        .serial = m->serial,
+        .sequence = m->sequence,
+        .idle_timeout_ms = m->idle_timeout_ms,
+        .stopped = m->stopped && !ended,
+        .output_dropped = outlog_dropped(&m->log),
+        .output_failed = output_failed(m),
     };
     if (!ended)
         return;
@@ -61,6 +85,38 @@ void status_fill(struct managed *m, struct run_status *ret)
     ret->removed = m->removed;
 }
 
+static uint64_t begin_at(const struct managed *m, const struct run_read *x)
+{
+    const struct outlog *l = &m->log;
+    switch (x->from) {
+    case RUN_FROM_OFFSET:
+        break;
+    case RUN_FROM_LINE:
+        return outlog_find_line(l, x->cursor);
+    case RUN_FROM_TAIL_LINES:
+        return outlog_find_tail(l, x->cursor);
+    case RUN_FROM_TAIL_BYTES:
+        return x->cursor < l->total ? l->total - x->cursor : 0;
+    }
+    return x->cursor;
+}
+
+/* A line that goes on changes what it shows, so a clean page ends with a whole line when it has
+ * one; the rest comes again with the next page. */
+static void read_clean(struct managed *m, const struct run_read *x, uint64_t cursor, bool final,
+                       struct buf *bytes, struct outlog_page *ret)
+{
+    autobuf raw = BUF_INIT;
+    outlog_read(&m->log, cursor, x->stream, (size_t)x->max_bytes, true, final, &raw, ret);
+    const char *end = memrchr(buf_bytes(&raw), '\n', raw.len);
+    size_t whole = end == NULL ? raw.len : (size_t)(end + 1 - buf_bytes(&raw));
+    if (whole < raw.len && !(final && ret->cursor == m->log.total)) {
+        buf_truncate(&raw, 0);
+        outlog_read(&m->log, cursor, x->stream, whole, false, final, &raw, ret);
+    }
+    clean_text(buf_bytes(&raw), raw.len, bytes);
+}
+
 /* Build the page; true when it answers the question without more waiting. */
 static bool look(struct managed *m, const struct run_read *x, struct buf *bytes,
                  struct run_page *ret)
@@ -69,14 +125,20 @@ static bool look(struct managed *m, const struct run_read *x, struct buf *bytes,
     if (x->until_exit && !ended && x->wait_ms > 0)
         return false;
     struct outlog_page page = {0};
-    outlog_read(&m->log, x->cursor, x->stream, (size_t)x->max_bytes, x->whole_chars, ended, bytes,
-                &page);
+    uint64_t cursor = begin_at(m, x);
+    if (x->clean)
+        read_clean(m, x, cursor, ended, bytes, &page);
+    else
+        outlog_read(&m->log, cursor, x->stream, (size_t)x->max_bytes, x->whole_chars, ended, bytes,
+                    &page);
     *ret = (struct run_page){
         .bytes = buf_bytes(bytes),
         .len = bytes->len,
         .cursor = page.cursor,
         .lost = page.lost,
         .retained_from = outlog_retained_from(&m->log),
+        .start = page.start,
+        .time_ms = outlog_time(&m->log, page.start),
     };
     status_fill(m, &ret->status);
     return ended || x->wait_ms == 0 || (!x->until_exit && ret->len > 0);
@@ -168,6 +230,10 @@ run_ticket wait_read(struct managed *m, const struct run_read *ask, run_page_fn 
     struct run_page page;
     struct home *home = m->home;
     limit(&x);
+    if (x.from == RUN_FROM_TAIL_BYTES || x.from == RUN_FROM_TAIL_LINES) {
+        x.cursor = begin_at(m, &x); /* of now, not of when the answer comes */
+        x.from = RUN_FROM_OFFSET;
+    }
     struct buf bytes = page_lend(home);
     bool answered = look(m, &x, &bytes, &page);
     if (answered)

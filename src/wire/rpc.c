@@ -121,7 +121,8 @@ void rpc_write_result_head(struct buf *out, const struct rpc_id *id)
     buf_put(out, result, sizeof(result) - 1);
 }
 
-void rpc_write_error(struct buf *out, const struct rpc_id *id, const struct err *e)
+void rpc_write_error_data(struct buf *out, const struct rpc_id *id, const struct err *e,
+                          const char *data, size_t n)
 {
     struct jsonw w;
     write_head(out, id);
@@ -130,6 +131,15 @@ void rpc_write_error(struct buf *out, const struct rpc_id *id, const struct err 
     jsonw_object(&w);
     jsonw_kint(&w, "code", err_info(e->code)->rpc_code);
     jsonw_kstr(&w, "message", e->message);
+    if (n > 0) {
+        jsonw_key(&w, "data");
+        jsonw_raw(&w, data, n);
+    }
     jsonw_object_end(&w);
     buf_putc(out, '}');
+}
+
+void rpc_write_error(struct buf *out, const struct rpc_id *id, const struct err *e)
+{
+    rpc_write_error_data(out, id, e, NULL, 0);
 }

@@ -50,4 +50,8 @@ void rpc_write_result_head(struct buf *out, const struct rpc_id *id);
 /* Append a whole error response; an empty id is written as null. */
 void rpc_write_error(struct buf *out, const struct rpc_id *id, const struct err *e);
 
+/* The same with a member `data`: n bytes of JSON text; none when n is 0. */
+void rpc_write_error_data(struct buf *out, const struct rpc_id *id, const struct err *e,
+                          const char *data, size_t n);
+
 #endif

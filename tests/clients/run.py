@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run a real MCP client against given programs and say what became of each step.
 
-    run.py sdk|inspector --server PATH --helper PATH
+    run.py sdk|inspector|era --server PATH --helper PATH
 
 The clients are npm packages of exact versions (package.json, package-lock.json), installed here
 into node_modules/, which is ignored. Where npm or the packages cannot be had, the test is skipped
@@ -15,10 +15,13 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 CHECKOUT = os.path.dirname(os.path.dirname(HERE))
@@ -26,7 +29,17 @@ MODULES = os.path.join(HERE, "node_modules")
 NODE_FLOOR = (22, 19)
 INSTALL_S = 600
 CLIENT_S = 900
+START_S = 20
+EXIT_S = 20
+LISTENING = re.compile(r"listening on (http://\S+)")
 SKIPPED = 77  # as meson understands it
+
+
+def use_folder(folder):
+    """Install and look for the packages of another folder than this one."""
+    global HERE, MODULES
+    HERE = folder
+    MODULES = os.path.join(folder, "node_modules")
 
 
 class Unavailable(Exception):
@@ -139,22 +152,74 @@ def run_sdk(node, options, scratch):
     return done.returncode
 
 
+class HttpServer:
+    """A server that listens on a free port; the context has its `url`."""
+
+    def __init__(self, argv, env=None):
+        self.argv, self.env = argv, env
+        self.lines = []
+        self.url = None
+        self.ready = threading.Event()
+
+    def _read(self):
+        for line in self.process.stderr:
+            text = line.decode("utf-8", "replace").rstrip()
+            self.lines.append(text)
+            found = LISTENING.search(text)
+            if found:
+                self.url = found.group(1)
+                self.ready.set()
+        self.ready.set()
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            self.argv, env=self.env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+        self.ready.wait(START_S)
+        if self.url is None:
+            raise RuntimeError("the server does not listen: " + " ".join(self.lines))
+        return self
+
+    def __exit__(self, *exc):
+        self.process.send_signal(signal.SIGTERM)
+        self.status = self.process.wait(EXIT_S)
+        self.thread.join(EXIT_S)
+
+
+def http_server(options, env, root):
+    return HttpServer(
+        [os.path.realpath(options.server), "--http", "--port", "0", "--log-level", "info",
+         "--workspace", "ws=" + root], env)
+
+
+def make_workspace(scratch):
+    root = os.path.join(scratch, "ws")
+    os.makedirs(root)
+    with open(os.path.join(root, "a.txt"), "w") as f:
+        f.write("alpha\n")
+    return root
+
+
+def run_era(node, options, scratch):
+    env = environment(options, scratch)
+    root = make_workspace(scratch)
+    with http_server(options, env, root) as server:
+        done = subprocess.run(
+            [node, os.path.join(HERE, "era.mjs"), os.path.realpath(options.server), root,
+             server.url],
+            env=env, stdin=subprocess.DEVNULL, timeout=CLIENT_S,
+        )
+    return 1 if done.returncode or server.status else 0
+
+
 class Inspector:
     """The Inspector's command line, one call a process, over a server entry in its config."""
 
-    def __init__(self, node, options, scratch):
-        self.env = environment(options, scratch)
-        self.root = os.path.join(scratch, "ws")
-        os.makedirs(self.root)
-        with open(os.path.join(self.root, "a.txt"), "w") as f:
-            f.write("alpha\n")
-        self.config = os.path.join(scratch, "inspector.json")
-        entry = {
-            "type": "stdio",
-            "command": os.path.realpath(options.server),
-            "args": ["--workspace", "ws=" + self.root],
-            "env": {k: v for k, v in self.env.items() if k != "HOME"},
-        }
+    def __init__(self, node, scratch, env, entry):
+        self.env = env
+        self.config = os.path.join(scratch, "inspector-%s.json" % entry["type"])
         with open(self.config, "w") as f:
             json.dump({"mcpServers": {"codespace": entry}}, f)
         program = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
@@ -199,15 +264,33 @@ def inspector_runs(inspector):
 
 
 def run_inspector(node, options, scratch):
-    inspector = Inspector(node, options, scratch)
+    env = environment(options, scratch)
+    root = make_workspace(scratch)
+    stdio = {
+        "type": "stdio",
+        "command": os.path.realpath(options.server),
+        "args": ["--workspace", "ws=" + root],
+        "env": {k: v for k, v in env.items() if k != "HOME"},
+    }
+    with http_server(options, env, root) as server:
+        http = {"type": "streamable-http", "url": server.url}
+        bad = inspect(Inspector(node, scratch, env, stdio), "over stdio", 0)
+        bad += inspect(Inspector(node, scratch, env, http), "over HTTP", 3)
+    print("codespace-tests: %d passed, %d failed, 0 skipped" % (6 - bad, bad))
+    return 1 if bad or server.status else 0
+
+
+def inspect(inspector, how, offset):
     steps = (
         ("lists the tools, strictly", inspector_lists),
         ("reads a file", inspector_reads),
         ("runs a command", inspector_runs),
     )
     failed = 0
-    print("1..%d" % len(steps))
-    for number, (name, step) in enumerate(steps, 1):
+    if offset == 0:
+        print("1..%d" % (2 * len(steps)))
+    for number, (name, step) in enumerate(steps, offset + 1):
+        name = "%s %s" % (name, how)
         try:
             step(inspector)
             print("ok %d - inspector: %s" % (number, name), flush=True)
@@ -215,30 +298,34 @@ def run_inspector(node, options, scratch):
             failed += 1
             print("\n".join("# " + line for line in repr(error).split("\\n")))
             print("not ok %d - inspector: %s" % (number, name), flush=True)
-    print("codespace-tests: %d passed, %d failed, 0 skipped" % (len(steps) - failed, failed))
-    return 1 if failed else 0
+    return failed
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("client", choices=("sdk", "inspector"))
-    parser.add_argument("--server", required=True)
-    parser.add_argument("--helper", required=True)
-    options = parser.parse_args()
+def node_or_exit():
+    """A node with the packages installed; else the test ends here, with the reason."""
     try:
         with one_at_a_time():
             install()
-        node = find_node()
+        return find_node()
     except Unavailable as reason:
         if os.environ.get("CI"):
             print("1..1\nnot ok 1 - install the client: %s" % reason)
             print("codespace-tests: 0 passed, 1 failed, 0 skipped")
-            return 1
+            sys.exit(1)
         print("1..0 # SKIP %s" % reason)
         print("codespace-tests: 0 passed, 0 failed, 1 skipped")
-        return SKIPPED
+        sys.exit(SKIPPED)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("client", choices=("sdk", "inspector", "era"))
+    parser.add_argument("--server", required=True)
+    parser.add_argument("--helper", required=True)
+    options = parser.parse_args()
+    node = node_or_exit()
     with tempfile.TemporaryDirectory(prefix="codespace-client-") as scratch:
-        run = run_sdk if options.client == "sdk" else run_inspector
+        run = {"sdk": run_sdk, "inspector": run_inspector, "era": run_era}[options.client]
         return run(node, options, os.path.realpath(scratch))
 
 

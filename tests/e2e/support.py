@@ -224,7 +224,13 @@ class Case(unittest.TestCase):
             "TMPDIR": self.tmp,
             "CODESPACE_LINUX_SANDBOX_BIN": HELPER,
         }
-        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+        for name in (
+            "ASAN_OPTIONS",
+            "UBSAN_OPTIONS",
+            "LSAN_OPTIONS",
+            "CODESPACE_RUNNER",
+            "CODESPACE_RUNTIME_BIN",
+        ):
             if name in os.environ:
                 env[name] = os.environ[name]
         env.update(more)

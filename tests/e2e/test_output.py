@@ -167,17 +167,21 @@ class Output(ProcessCase):
 
     @needs_sandbox
     def test_old_output_is_dropped_and_told(self):
-        done = self.sh("seq 1 100000")
+        """Far beyond what is kept: head and tail stay, and only who asks for the middle loses."""
+        done = self.sh("seq 1 6000000")
         status = self.call("process_status", done["process_id"])
-        self.assertGreater(status["output_total"], 500000)
-        self.assertGreater(status["output_retained_from"], 0)
-        page = self.call("read_process", done["process_id"])
+        self.assertGreater(status["output_total"], 40 << 20)
+        self.assertGreater(status["output_retained_from"], 16 << 20)
+        head = self.call("read_process", done["process_id"])
+        self.assertIs(head["output_lost"], False)
+        self.assertTrue(head["chunk"].startswith("1\n2\n3\n"))
+        page = self.call("read_process", done["process_id"], cursor=(16 << 20) + 5)
         self.assertIs(page["output_lost"], True)
         self.assertEqual(page["retained_from"], status["output_retained_from"])
         late = self.call(
-            "read_process", done["process_id"], cursor=status["output_total"] - 7
+            "read_process", done["process_id"], cursor=status["output_total"] - 8
         )
-        self.assertEqual(late["chunk"], "100000\n")
+        self.assertEqual(late["chunk"], "6000000\n")
         self.assertIs(late["eof"], True)
 
     @needs_sandbox

@@ -91,13 +91,21 @@ class Patch(FileCase):
         self.assertEqual(self.bytes_of("a.txt"), b"alpha\n")
         self.assertEqual(sorted(os.listdir(self.ws)), ["a.txt", "b.txt"])
 
+    def test_unified_diff(self):
+        self.write("x", "a\nb\n")
+        answer = self.client.call(
+            "apply_patch", workspace_id="ws", patch="--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+A\n b\n"
+        )
+        self.assertEqual(answer["status"], "applied")
+        self.assertEqual(self.bytes_of("x"), b"A\nb\n")
+
     def test_garbage(self):
         for text in (
             "", "nonsense", "*** Begin Patch\n", "*** Begin Patch\n*** End Patch\n",
             "*** Begin Patch\n*** Update File: \n@@\n-a\n+b\n*** End Patch\n",
             "*** Begin Patch\n*** Rename File: a\n*** End Patch\n",
             "*** Begin Patch\n*** Add File: a\nno plus\n*** End Patch\n",
-            "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n",
+            "--- a/x\n+++ b/x\n@@ -1 +1\n-a\n+b\n",
         ):
             with self.subTest(text=text):
                 self.fails(

@@ -5,9 +5,15 @@
 
 static void clear(void)
 {
-    static const char *const names[] = {"CODESPACE_CONFIG", "CODESPACE_LOG",
+    static const char *const names[] = {"CODESPACE_CONFIG",
+                                        "CODESPACE_LOG",
                                         "CODESPACE_PROCESS_TIMEOUT_SECS",
-                                        "CODESPACE_MAX_PROCESSES"};
+                                        "CODESPACE_MAX_PROCESSES",
+                                        "CODESPACE_MAX_WORKSPACE_PROCESSES",
+                                        "CODESPACE_RUNNER",
+                                        "CODESPACE_RUNNER_DIR",
+                                        "CODESPACE_RUNNER_SOCKET",
+                                        "CODESPACE_RUNTIME_BIN"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unsetenv(names[i]);
 }
@@ -85,13 +91,16 @@ static void test_refuses_arguments(void **state)
         const char *first, *second, *says;
     } rows[] = {
         {"--nothing", NULL, "--nothing"},
-        {"--http", NULL, "--http"},
+        {"--http=1", NULL, "--http takes no value"},
+        {"--token", "secretsecretsecret", "--token-file"},
+        {"--port", "65536", "--port"},
+        {"--host", "", "--host"},
         {"DIR", NULL, "DIR"},
         {"", NULL, "unknown"},
         {"--workspace", NULL, "--workspace needs a value"},
         {"--config=", NULL, "--config"},
         {"--doctor=1", NULL, "--doctor takes no value"},
-        {"--transport", "http", "stdio only"},
+        {"--transport", "carrier-pigeon", "stdio and http"},
         {"--log-level", "loud", "--log-level"},
     };
     clear();
@@ -123,6 +132,11 @@ static void test_refuses_variables(void **state)
         {"CODESPACE_LOG", ""},
         {"CODESPACE_CONFIG", ""},
         {"CODESPACE_MAX_PROCESSES", "8 "},
+        {"CODESPACE_MAX_WORKSPACE_PROCESSES", "0"},
+        {"CODESPACE_RUNNER", "tcp"},
+        {"CODESPACE_RUNNER_DIR", "relative"},
+        {"CODESPACE_RUNNER_SOCKET", ""},
+        {"CODESPACE_RUNTIME_BIN", "worker"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct options o;
@@ -148,6 +162,20 @@ static void test_help_names_all(void **state)
         "--config",
         "--require-sandbox",
         "--transport",
+        "--http",
+        "--host",
+        "--port",
+        "--token-file",
+        "--allow-host",
+        "--allow-origin",
+        "--unix-socket",
+        "--socket-activation",
+        "CODESPACE_HTTP_TOKEN",
+        "--runner",
+        "--runtime-bin",
+        "--runner-socket",
+        "--runner-dir",
+        "CODESPACE_MAX_WORKSPACE_PROCESSES",
         "--log-level",
         "--doctor",
         "--version",

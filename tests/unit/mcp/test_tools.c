@@ -1,9 +1,9 @@
 /* mcp/tool_*: what each tool checks, asks the runner, and answers. The runner is a fake. */
 #include "fixture.h"
 
+#include "core/exec_limits.h"
 #include "core/files.h"
 #include "mcp/tool.h"
-#include "core/exec_limits.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "core/registry.h"
 #include "run/local.h"
+#include "run/remote.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,6 +34,7 @@ struct rig {
     char *dir;    /* scratch: ws/ and whatever the test puts beside it */
     char *helper; /* path of a fake helper, or NULL */
     int fds;      /* open before anything began */
+    struct local_options options;
 };
 
 /* The answer of a call, copied. */
@@ -42,11 +44,12 @@ struct rig_answer {
     struct err err;
     char id[64];
     struct buf bytes;
-    uint64_t cursor;
+    uint64_t cursor, start;
     bool lost;
     struct run_status status;
     char reason[1024];
     char removed[256];
+    char output_failed[256];
 };
 
 static inline int rig_count_fds(void)
@@ -96,7 +99,9 @@ static inline void rig_take_status(struct rig_answer *a, const struct run_status
         size_t n = strlen(a->removed);
         snprintf(a->removed + n, sizeof(a->removed) - n, "%s%s", n ? " " : "", s->removed[i]);
     }
+    snprintf(a->output_failed, sizeof(a->output_failed), "%s", s->output_failed);
     a->status.process_id = a->status.workspace_id = a->status.reason = NULL;
+    a->status.command = a->status.output_failed = NULL;
     a->status.removed = NULL;
 }
 
@@ -128,6 +133,7 @@ static inline void rig_on_page(void *user, const struct run_page *page, const st
         return;
     buf_put(&a->bytes, page->bytes, page->len);
     a->cursor = page->cursor;
+    a->start = page->start;
     a->lost = page->lost;
     rig_take_status(a, &page->status);
 }
@@ -223,19 +229,49 @@ static inline void rig_open(struct rig *rig)
 static inline void rig_fake_helper(struct rig *rig, const char *script)
 {
     rig->helper = mem_printf("%s/helper", rig->dir);
+    rig->options.warm_off = true; /* what it is asked, and how often, is the test's business */
     rig_write_file(rig->helper, script, 0755);
 }
 
+#ifdef RIG_REMOTE
+/* The same behind the wire: with the worker of this build (CODESPACE_RUNTIME_BIN, set by meson). */
+static inline void rig_run_remote(struct rig *rig)
+{
+    struct err e;
+    const struct remote_options o = {
+        .worker_bin = getenv("CODESPACE_RUNTIME_BIN"),
+        .dir = rig->dir,
+        .timeout_ms = rig->options.timeout_ms,
+        .max_processes = rig->options.max_processes,
+        .max_workspace_processes = rig->options.max_workspace_processes,
+    };
+    assert_non_null(o.worker_bin);
+    setenv("CODESPACE_LINUX_SANDBOX_BIN", rig->helper != NULL ? rig->helper : "/none", 1);
+    const char *spill = rig->options.spill_dir != NULL ? rig->options.spill_dir : "/tmp";
+    setenv("CODESPACE_SPILL_DIR", rig->options.spill_off ? "none" : spill, 1);
+    rig->runner = remote_runner_new(&rig->loop, &o, &e);
+    if (rig->runner == NULL)
+        fail_msg("no worker: %s", e.message);
+}
+#endif
+
 static inline void rig_run(struct rig *rig, uint64_t max_processes)
 {
-    const struct local_options o = {.helper_path = rig->helper, .max_processes = max_processes};
-    rig->runner = local_runner_new(&rig->loop, &o);
+    rig->options.helper_path = rig->helper;
+    rig->options.max_processes = max_processes;
+#ifdef RIG_REMOTE
+    rig_run_remote(rig);
+#else
+    rig->runner = local_runner_new(&rig->loop, &rig->options);
+#endif
 }
 
-/* The usual one: no helper, so commands run on the host (R13). */
+/* The usual one: no helper, so commands run on the host (R13), unless the test is run with one. */
 static inline void rig_start(struct rig *rig)
 {
     rig_open(rig);
+    rig->helper = mem_strdup(getenv("CODESPACE_TEST_HELPER"));
+    rig->ws.sandbox = rig->helper != NULL ? SANDBOX_REQUIRED : SANDBOX_PREFERRED;
     rig_run(rig, 0);
 }
 

@@ -287,6 +287,7 @@ static void test_100_in_a_row_and_16_at_once(void **state)
     stop(&rig);
 }
 
+#ifndef RIG_REMOTE /* there the only child is the worker: see test_kills */
 /* SIGKILL for the wrapper at all kinds of moments: an honest state, no survivor. */
 static void kill_children(void)
 {
@@ -338,6 +339,8 @@ static void test_killed_wrappers(void **state)
     rig_expect_no_survivor(mark);
     rig_stop(&rig); /* a plan whose `run` was killed before it opened it may stay in TMPDIR */
 }
+
+#endif
 
 /* R7, E5: the server is killed and can do nothing any more; its commands end all the same. */
 static void test_killed_server(void **state)
@@ -411,7 +414,9 @@ int main(void)
         cmocka_unit_test(test_terminate_asks_first),
         cmocka_unit_test(test_protected_names_are_told),
         cmocka_unit_test(test_100_in_a_row_and_16_at_once),
+#ifndef RIG_REMOTE
         cmocka_unit_test(test_killed_wrappers),
+#endif
         cmocka_unit_test(test_killed_server),
     };
     int rc = check_sandbox();

@@ -114,7 +114,9 @@ static void test_ring_overflow(void **state)
 {
     (void)state;
     struct rig rig;
-    rig_start(&rig);
+    rig_open(&rig);
+    rig.options.spill_off = true;
+    rig_run(&rig, 0);
     autoanswer a = {0};
     char id[64];
     rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("seq 1 100000; echo end")}, id);
@@ -150,6 +152,7 @@ static void test_flood_is_bounded_and_others_live(void **state)
     assert_true(rig_now_ms() - began < 5000);
     autoanswer s = {0};
     runner_status(rig.runner, id, rig_on_status, &s);
+    rig_until(&rig, &s.arrived);
     assert_true(s.status.output_total > 10 * RUN_RING_BYTES);
     rig_stop(&rig);
 }
@@ -324,13 +327,16 @@ static void test_terminal_resize(void **state)
     rig_expect(&rig, id, "30 100");
     autoanswer r = {0}, bad = {0}, gone = {0}, a = {0};
     runner_resize(rig.runner, id, 50, 132, rig_on_done, &r);
+    rig_until(&rig, &r.arrived);
     assert_false(r.failed);
     rig_finish(&rig, id, &a);
     assert_string_equal(buf_bytes(&a.bytes), "30 100\r\n50 132\r\n");
     runner_resize(rig.runner, id, 5, 5, rig_on_done, &gone);
+    rig_until(&rig, &gone.arrived);
     assert_int_equal(gone.err.code, ERR_PROCESS_NOT_RUNNING);
     rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("read x")}, pipe_id);
     runner_resize(rig.runner, pipe_id, 5, 5, rig_on_done, &bad);
+    rig_until(&rig, &bad.arrived);
     assert_int_equal(bad.err.code, ERR_PROCESS_NOT_TTY);
     rig_stop(&rig);
 }

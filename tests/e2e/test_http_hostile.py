@@ -1,0 +1,272 @@
+"""Streamable HTTP against clients that mean harm, or are broken: raw bytes, one connection each."""
+
+import resource
+import socket
+import threading
+import time
+import unittest
+
+from http_support import HttpCase, call
+from support import memory_kib, poll
+
+IDLE_CONNECTIONS = 2000
+HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+
+def sanitized(pid):
+    """Built with a sanitizer, which keeps freed memory for a while."""
+    with open("/proc/%d/maps" % pid) as f:
+        return "libasan" in f.read()
+
+
+def status_of(data):
+    return int(data.split(b" ", 2)[1]) if data.startswith(b"HTTP/1.1 ") else None
+
+
+class Smuggling(HttpCase):
+    """Whatever two readers could see as two different requests is refused, and the connection
+    ends: nothing that follows is taken for a request."""
+
+    SHAPES = {
+        "length and coding": b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        "two lengths": b"Content-Length: 5\r\nContent-Length: 6\r\n",
+        "the same length twice": b"Content-Length: 5\r\nContent-Length: 5\r\n",
+        "a list of lengths": b"Content-Length: 5, 5\r\n",
+        "a length with a sign": b"Content-Length: +5\r\n",
+        "a length in hex": b"Content-Length: 0x5\r\n",
+        "a negative length": b"Content-Length: -1\r\n",
+        "a length that overflows": b"Content-Length: 99999999999999999999999\r\n",
+        "another coding": b"Transfer-Encoding: gzip, chunked\r\n",
+        "a coding with a twist": b"Transfer-Encoding: xchunked\r\n",
+        "a coding twice": b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        "a blank before the colon": b"Content-Length : 5\r\n",
+        "a folded line": b"X: a\r\n Content-Length: 5\r\n",
+        "LF alone": b"X: a\nContent-Length: 5\r\n",
+        "CR alone": b"X: a\rContent-Length: 5\r\n",
+        "a NUL": b"X: a\0b\r\n",
+        "two hosts": b"Host: localhost\r\n",
+        "no name": b": a\r\n",
+    }
+
+    def test_heads(self):
+        server = self.serve()
+        for name, lines in self.SHAPES.items():
+            with self.subTest(name):
+                got = self.raw(server, HEAD + lines + b"\r\n" + b"0\r\n\r\n" + HEAD
+                               + b"Content-Length: %d\r\n\r\n" % len(PING) + PING)
+                self.assertEqual(status_of(got), 400, got[:300])
+                self.assertEqual(got.count(b"HTTP/1.1 "), 1)
+
+    def test_request_lines(self):
+        server = self.serve()
+        for line in (b"POST  /mcp HTTP/1.1", b"POST /mcp HTTP/1.1 ", b"POST /mcp HTTP/2.0",
+                     b"POST /mcp", b"POST\t/mcp HTTP/1.1", b"/mcp POST HTTP/1.1 x",
+                     b"\r\nPOST /mcp HTTP/1.1", b"P" * 100 + b" /mcp HTTP/1.1"):
+            with self.subTest(line=line):
+                got = self.raw(server, line + b"\r\nHost: localhost\r\n\r\n", shut=True)
+                self.assertIn(status_of(got), (400, 431), got[:300])
+
+    def test_chunks(self):
+        server = self.serve()
+        for body in (b"5 \r\nhello\r\n0\r\n\r\n", b"-5\r\nhello\r\n0\r\n\r\n",
+                     b"5\nhello\r\n0\r\n\r\n", b"5\r\nhelloX\r\n0\r\n\r\n", b"\r\n\r\n",
+                     b"fffffffffffffffff\r\n", b"5;" + b"e" * 2000 + b"\r\nhello\r\n0\r\n\r\n"):
+            with self.subTest(body=body[:30]):
+                got = self.raw(server, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + body,
+                               shut=True)
+                self.assertIn(status_of(got), (400, 413), got[:300])
+
+    def test_good_chunks_and_pipelined_requests_are_served(self):
+        server = self.serve()
+        own = self.session(server)
+        head = HEAD + b"Mcp-Session-Id: %s\r\n" % own["Mcp-Session-Id"].encode()
+        chunked = head + b"Transfer-Encoding: chunked\r\n\r\n" + b"".join(
+            b"1\r\n%c\r\n" % byte for byte in PING) + b"0\r\n\r\n"
+        plain = head + b"Content-Length: %d\r\n\r\n" % len(PING) + PING
+        last = head + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(PING) + PING
+        got = self.raw(server, chunked + plain * 5 + last)
+        self.assertEqual(got.count(b"HTTP/1.1 200 OK"), 7)
+        self.assertEqual(got.count(b'"result":{}'), 7)
+
+    def test_one_byte_at_a_time(self):
+        server = self.serve()
+        own = self.session(server)
+        data = (HEAD + b"Mcp-Session-Id: %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+                % (own["Mcp-Session-Id"].encode(), len(PING)) + PING)
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as s:
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for byte in data:
+                s.sendall(bytes([byte]))
+            self.assertEqual(status_of(s.recv(65536)), 200)
+
+
+class Floods(HttpCase):
+    def test_headers(self):
+        server = self.serve()
+        for lines in (b"X: y\r\n" * 101, b"X: " + b"y" * 70000 + b"\r\n",
+                      b"X" * 70000 + b": y\r\n"):
+            got = self.raw(server, HEAD + lines + b"\r\n")
+            self.assertEqual(status_of(got), 431, got[:300])
+
+    def test_a_body_that_is_too_large(self):
+        server = self.serve()
+        for length in (b"16777217", b"1073741824"):
+            got = self.raw(server, HEAD + b"Content-Length: " + length + b"\r\n\r\n")
+            self.assertEqual(status_of(got), 413)
+            self.assertIn(b"HTTP_BODY_MAX", got)
+
+    def test_a_chunked_body_without_end(self):
+        server = self.serve()
+        piece = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as s:
+            s.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+            with self.assertRaises((ConnectionError, AssertionError)):
+                for _ in range(64):
+                    s.sendall(piece)
+                self.assertEqual(status_of(s.recv(4096)), 200, "refused before 64 MiB")
+        if not sanitized(server.pid):
+            self.assertTrue(poll(lambda: memory_kib(server.pid) < 64 * 1024), "it is given back")
+        self.assertEqual(self.ask(server, body=LIST, headers=self.session(server)).status, 200)
+
+    def test_without_a_token_no_body_is_taken_in(self):
+        server = self.serve(env={"CODESPACE_HTTP_TOKEN": "0123456789abcdef0123"})
+        got = self.raw(server, HEAD + b"Content-Length: 16000000\r\n\r\n")
+        self.assertEqual(status_of(got), 401)
+
+    def test_many_sessions_meet_a_limit(self):
+        server = self.serve()
+        body = (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":'
+                b'"2025-11-25"}}')
+        one = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as s:
+            reader = s.makefile("rb")
+            found = set()
+            for _ in range(4100):
+                s.sendall(one)
+                status = int(reader.readline().split()[1])
+                length = 0
+                while (line := reader.readline()) != b"\r\n":
+                    if line.lower().startswith(b"content-length:"):
+                        length = int(line.split(b":")[1])
+                answer = reader.read(length)
+                found.add(status)
+            self.assertEqual(found, {200, 503})
+            self.assertIn(b"HTTP_SESSIONS_MAX", answer)
+
+    def test_a_client_that_does_not_read(self):
+        """Pipelined requests for large answers, never read: memory stays bounded."""
+        server = self.serve()
+        own = self.session(server)
+        self.write("big.txt", "x" * (1 << 20))
+        body = (b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"read",'
+                b'"arguments":{"workspace_id":"ws","path":"big.txt","limit":1048576}}}' % 5)
+        one = (HEAD + b"Mcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n"
+               % (own["Mcp-Session-Id"].encode(), len(body)) + body)
+        with socket.create_connection(("127.0.0.1", server.port), timeout=2) as s:
+            sent = 0
+            try:
+                for _ in range(2000):
+                    s.sendall(one)
+                    sent += 1
+            except TimeoutError:
+                pass
+            high = poll(lambda: memory_kib(server.pid) > 96 * 1024, 4.0)
+            self.assertFalse(high, "after %d requests" % sent)
+        self.assertEqual(self.ask(server, body=LIST, headers=own).status, 200)
+
+
+class Patience(HttpCase):
+    def test_idle_connections(self):
+        """Thousands that say nothing do not keep others out, and cost little."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = IDLE_CONNECTIONS + 200
+        if hard != resource.RLIM_INFINITY and hard < wanted:
+            self.skipTest("only %d open files are allowed here" % hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        server = self.serve()
+        before = memory_kib(server.pid)
+        idle = []
+        self.addCleanup(lambda: [s.close() for s in idle])
+        for _ in range(IDLE_CONNECTIONS):
+            idle.append(socket.create_connection(("127.0.0.1", server.port), timeout=30))
+        own = self.session(server)
+        self.assertEqual(self.ask(server, body=LIST, headers=own).status, 200)
+        used = memory_kib(server.pid) - before
+        self.assertLess(used, 4 * IDLE_CONNECTIONS, "KiB for all of them")
+
+    def test_more_connections_than_files(self):
+        """The one that was idle longest makes room."""
+        server = self.serve(preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_NOFILE, (128, 128)))
+        idle = []
+        self.addCleanup(lambda: [s.close() for s in idle])
+        for _ in range(300):
+            idle.append(socket.create_connection(("127.0.0.1", server.port), timeout=30))
+        self.assertEqual(self.ask(server, body={
+            "jsonrpc": "2.0", "id": 1, "method": "initialize",
+            "params": {"protocolVersion": "2025-11-25"}}).status, 200)
+        self.assertEqual(idle[0].recv(1), b"", "it was hung up on")
+
+    def test_a_slow_head_is_given_up(self):
+        server = self.serve()
+        began = time.monotonic()
+        with socket.create_connection(("127.0.0.1", server.port), timeout=40) as s:
+            s.sendall(HEAD)
+            got = s.recv(65536)
+        self.assertEqual(status_of(got), 408)
+        self.assertIn(b"HTTP_HEAD_MS", got)
+        self.assertLess(time.monotonic() - began, 25)
+
+    def test_half_open(self):
+        """A client that has sent everything and ends its side still gets its answer."""
+        server = self.serve()
+        own = self.session(server)
+        got = self.raw(server, HEAD + b"Mcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n"
+                       % (own["Mcp-Session-Id"].encode(), len(PING)) + PING, shut=True)
+        self.assertEqual(status_of(got), 200)
+        self.assertIn(b'"result":{}', got)
+
+    def test_half_a_request(self):
+        server = self.serve()
+        for data in (b"", b"P", HEAD, HEAD + b"Content-Length: 100\r\n\r\n{"):
+            self.assertEqual(self.raw(server, data, shut=True), b"")
+
+    def test_resets_in_the_middle(self):
+        server = self.serve()
+        own = self.session(server)
+        linger = b"\1\0\0\0\0\0\0\0"
+        body = b'{"jsonrpc":"2.0","id":%d,"method":"tools/list"}'
+        for i in range(200):
+            text = body % i
+            with socket.create_connection(("127.0.0.1", server.port), timeout=30) as s:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                s.sendall(HEAD + b"Mcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n"
+                          % (own["Mcp-Session-Id"].encode(), len(text)) + text)
+        self.assertEqual(self.ask(server, body=LIST, headers=own).status, 200)
+
+    def test_many_at_once(self):
+        server = self.serve()
+        own = self.session(server)
+        self.write("a.txt", "alpha\n")
+        bad = []
+
+        def work(worker):
+            for i in range(50):
+                answer = self.ask(server, headers=own, body=call(
+                    "read", id="%d-%d" % (worker, i), workspace_id="ws", path="a.txt"))
+                if answer.status != 200 or answer.json["id"] != "%d-%d" % (worker, i):
+                    bad.append(answer.body)
+
+        workers = [threading.Thread(target=work, args=(n,)) for n in range(16)]
+        for one in workers:
+            one.start()
+        for one in workers:
+            one.join()
+        self.assertEqual(bad, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,194 @@
+/* run/msgs: every member of a runner's structs crosses the wire and comes back. */
+#include "../../helpers/unit.h"
+#include "base/mem.h"
+#include "run/msgs.h"
+#include "wire/glob.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A member that is added to these must be added to wire/runmsg and run/msgs as well: for a
+ * workspace it is a rule that a worker would not keep otherwise. Then this number is changed. */
+static void test_sizes(void **state)
+{
+    (void)state;
+    assert_int_equal(sizeof(struct workspace), 296);
+    assert_int_equal(sizeof(struct helper_limits), 6 * sizeof(uint64_t));
+}
+
+static void *through_the_wire(struct runmsg *m, struct runmsg *back)
+{
+    autobuf text = BUF_INIT;
+    struct err e = {0};
+    m->request_id = mem_strdup("r");
+    runmsg_write(m, &text);
+    if (runmsg_read(buf_bytes(&text), text.len, back, &e) != 0)
+        fail_msg("%s", e.message);
+    return back->data;
+}
+
+static void test_workspace(void **state)
+{
+    (void)state;
+    struct stat st;
+    char *const argv[] = {(char *)"true", NULL};
+    assert_int_equal(stat("/usr", &st), 0);
+    struct view_mount mounts[] = {{(char *)"/opt", false}, {(char *)"/srv", true}};
+    struct workspace ws = {.id = (char *)"demo",
+                           .root = (char *)"/usr",
+                           .dev = st.st_dev,
+                           .ino = st.st_ino,
+                           .profile = PROFILE_WORKSPACE_WRITE,
+                           .network = NETWORK_ENABLED,
+                           .sandbox = SANDBOX_REQUIRED,
+                           .read = VIEW_READ_ALL,
+                           .mounts = mounts,
+                           .n_mounts = 2,
+                           .git = VIEW_GIT_COMMIT,
+                           .shared_tmp = true,
+                           .inherited_proc = true,
+                           .debug = true,
+                           .limits = {1, 2, 3, 4, 5, 6},
+                           .cgroup_parent = (char *)"/sys/fs/cgroup/x"};
+    struct strv *const lists[] = {&ws.hide, &ws.hidden, &ws.env, &ws.protect, &ws.devices};
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        strv_addf(lists[i], "/item/%zu", i);
+    strv_add(&ws.deny_read, "**/*.pem");
+    struct run_exec x = {.ws = &ws, .argv = argv};
+    struct runmsg m = {0}, back;
+    struct err e = {0};
+    msgs_exec(&x, runmsg_new_data(&m, RUNMSG_REQUEST, RUNMSG_EXEC));
+    struct runmsg_exec *got = through_the_wire(&m, &back);
+    struct workspace *w = msgs_workspace_new(&got->workspace, &e);
+    if (w == NULL)
+        fail_msg("%s", e.message);
+    assert_string_equal(w->id, ws.id);
+    assert_string_equal(w->root, ws.root);
+    assert_true(w->dev == ws.dev && w->ino == ws.ino && w->root_fd >= 0);
+    assert_true(w->profile == ws.profile && w->network == ws.network && w->sandbox == ws.sandbox);
+    assert_true(w->read == ws.read && w->git == ws.git);
+    assert_true(w->shared_tmp && w->inherited_proc && w->debug);
+    assert_memory_equal(&w->limits, &ws.limits, sizeof(ws.limits));
+    assert_string_equal(w->cgroup_parent, ws.cgroup_parent);
+    assert_int_equal(w->n_mounts, 2);
+    assert_true(!w->mounts[0].writable && w->mounts[1].writable);
+    assert_string_equal(w->mounts[1].path, "/srv");
+    const struct strv *const back_lists[] = {&w->hide, &w->hidden, &w->env, &w->protect,
+                                             &w->devices};
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        assert_int_equal(back_lists[i]->len, 1);
+        assert_string_equal(back_lists[i]->items[0], lists[i]->items[0]);
+        strv_fini(lists[i]);
+    }
+    assert_int_equal(w->deny_read.len, 1);
+    assert_true(glob_match(&w->deny[0], "keys/a.pem"));
+    workspace_free(w);
+    got->workspace.ino++; /* another directory has taken the place */
+    assert_null(msgs_workspace_new(&got->workspace, &e));
+    assert_int_equal(e.code, ERR_PROCESS_SPAWN_FAILED);
+    strv_fini(&ws.deny_read);
+    runmsg_fini(&m);
+    runmsg_fini(&back);
+}
+
+static void test_exec(void **state)
+{
+    (void)state;
+    struct workspace ws = {.id = (char *)"d", .root = (char *)"/"};
+    char *const argv[] = {(char *)"a", (char *)"", (char *)"c", NULL};
+    char *const env[] = {(char *)"K=V", NULL};
+    struct run_exec x = {.ws = &ws,
+                         .argv = argv,
+                         .cwd = "sub",
+                         .env = env,
+                         .tty = true,
+                         .rows = 7,
+                         .cols = 8,
+                         .timeout_ms = 9,
+                         .stdin_data = "\0z",
+                         .stdin_len = 2,
+                         .process_id = "proc-1",
+                         .idle_timeout_ms = 10,
+                         .background = RUN_BACKGROUND_KEEP,
+                         .exclusive = true,
+                         .exclusive_wait_ms = 11};
+    struct run_exec y;
+    struct runmsg m = {0}, back;
+    msgs_exec(&x, runmsg_new_data(&m, RUNMSG_REQUEST, RUNMSG_EXEC));
+    msgs_exec_from(through_the_wire(&m, &back), &y);
+    assert_string_equal(y.argv[2], "c");
+    assert_null(y.argv[3]);
+    assert_string_equal(y.env[0], "K=V");
+    assert_string_equal(y.cwd, "sub");
+    assert_string_equal(y.process_id, "proc-1");
+    assert_true(y.tty && y.rows == 7 && y.cols == 8 && y.timeout_ms == 9);
+    assert_true(y.stdin_len == 2 && memcmp(y.stdin_data, "\0z", 2) == 0);
+    assert_true(y.idle_timeout_ms == 10 && y.background == RUN_BACKGROUND_KEEP);
+    assert_true(y.exclusive && y.exclusive_wait_ms == 11);
+    runmsg_fini(&m);
+    runmsg_fini(&back);
+    x.stdin_data = ""; /* given and empty is not the same as open */
+    x.stdin_len = 0;
+    msgs_exec(&x, runmsg_new_data(&m, RUNMSG_REQUEST, RUNMSG_EXEC));
+    msgs_exec_from(through_the_wire(&m, &back), &y);
+    assert_non_null(y.stdin_data);
+    runmsg_fini(&m);
+    runmsg_fini(&back);
+}
+
+static void test_page(void **state)
+{
+    (void)state;
+    const char *const removed[] = {".git", NULL};
+    struct run_page p = {.bytes = "\xff\0",
+                         .len = 2,
+                         .cursor = 1,
+                         .lost = true,
+                         .retained_from = 2,
+                         .start = 3,
+                         .time_ms = 4};
+    p.status = (struct run_status){"proc-1", "ws",  RUN_EXITED, RUN_END_SIGNALED,
+                                   5,        6,     "why",      true,
+                                   true,     true,  7,          8,
+                                   9,        10,    11,         12,
+                                   13,       14,    removed,    "cmd",
+                                   15,       16,    17,         true,
+                                   18,       "full"};
+    struct run_page q;
+    struct runmsg m = {0}, back;
+    msgs_page(&p, runmsg_new_data(&m, RUNMSG_RESPONSE, RUNMSG_READ));
+    msgs_page_from(through_the_wire(&m, &back), &q);
+    assert_true(q.len == 2 && memcmp(q.bytes, p.bytes, 2) == 0);
+    assert_true(q.cursor == 1 && q.lost && q.retained_from == 2 && q.start == 3 && q.time_ms == 4);
+    const struct run_status *s = &q.status;
+    assert_string_equal(s->process_id, "proc-1");
+    assert_string_equal(s->workspace_id, "ws");
+    assert_string_equal(s->reason, "why");
+    assert_string_equal(s->command, "cmd");
+    assert_string_equal(s->output_failed, "full");
+    assert_string_equal(s->removed[0], ".git");
+    assert_null(s->removed[1]);
+    /* all the numbers and flags: with the strings set aside the two are the same bytes */
+    struct run_status a = p.status, b = *s;
+    struct run_status *const both[] = {&a, &b};
+    for (size_t i = 0; i < 2; i++) {
+        both[i]->process_id = both[i]->workspace_id = both[i]->reason = NULL;
+        both[i]->command = both[i]->output_failed = NULL;
+        both[i]->removed = NULL;
+    }
+    assert_memory_equal(&a.state, &b.state, sizeof(a.state));
+    assert_true(
+        a.termination == b.termination && a.exit_code == b.exit_code && a.signal == b.signal &&
+        a.sandboxed == b.sandboxed && a.tty == b.tty && a.eof == b.eof && a.stopped == b.stopped &&
+        a.output_total == b.output_total && a.output_retained_from == b.output_retained_from &&
+        a.output_dropped == b.output_dropped && a.started_ms == b.started_ms &&
+        a.ended_ms == b.ended_ms && a.timeout_ms == b.timeout_ms && a.cpu_us == b.cpu_us &&
+        a.max_rss_kib == b.max_rss_kib && a.background == b.background && a.serial == b.serial &&
+        a.sequence == b.sequence && a.idle_timeout_ms == b.idle_timeout_ms);
+    runmsg_fini(&m);
+    runmsg_fini(&back);
+}
+
+UNIT_MAIN(cmocka_unit_test(test_sizes), cmocka_unit_test(test_workspace),
+          cmocka_unit_test(test_exec), cmocka_unit_test(test_page))
