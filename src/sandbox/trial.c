@@ -139,8 +139,8 @@ static int start(int plan, int out, int control)
     _exit(outer_become_plan(plan, control, true));
 }
 
-/* bubblewrap that is killed while it sets up leaves a child behind that waits for ever. Its group is
- * killed while the unreaped leader still holds the number. */
+/* bubblewrap that is killed while it sets up leaves a child behind that waits for ever. Its group
+ * is killed while the unreaped leader still holds the number. */
 static void end_group(int pid)
 {
     siginfo_t info;

@@ -26,13 +26,15 @@ static int fill_standard_fds(void)
 /* unsetenv moves the rest up, so the same place is looked at again. */
 static void drop_loader_variables(void)
 {
-    for (char **at = environ; at != NULL && *at != NULL;) {
-        const char *equals = strchr(*at, '=');
-        if (!str_starts(*at, "LD_") || equals == NULL) {
+    char **at = environ;
+    while (at != NULL && *at != NULL) {
+        const char *variable = *at;
+        const char *equals = strchr(variable, '=');
+        if (!str_starts(variable, "LD_") || equals == NULL) {
             at++;
             continue;
         }
-        autofree char *name = mem_dup(*at, (size_t)(equals - *at));
+        autofree char *name = mem_dup(variable, (size_t)(equals - variable));
         unsetenv(name);
     }
 }
