@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 
 struct call {
@@ -17,6 +18,7 @@ struct call {
     uv_loop_t *loop;
     struct list *yard;
     struct watch in, out, words, pidfd;
+    pid_t pid; /* leads a session of its own */
     struct alarm alarm;
     struct buf input;
     struct buf answer;
@@ -44,8 +46,11 @@ static void leave(struct call *c)
     watch_close(&c->out);
     watch_close(&c->words);
     int pidfd = watch_release(&c->pidfd);
-    if (pidfd >= 0)
+    if (pidfd >=
+        0) { /* not reaped: what it started in groups of their own is found by its number */
+        (void)session_signal(c->pid, SIGKILL);
         grave_take(c->yard, c->loop, pidfd, 0);
+    }
     alarm_close(&c->alarm);
     anchor_leave(&c->anchor, on_gone);
 }
@@ -226,6 +231,7 @@ struct call *call_start(const struct call_options *o, struct buf *input, call_fn
     c->input = *input;
     *input = (struct buf)BUF_INIT;
     int rc = start_child(o, ours, &child);
+    c->pid = child.pid;
     if (rc == 0)
         rc = watch_child(c, ours, &child.pidfd);
     for (int i = 0; i < 3; i++)

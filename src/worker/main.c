@@ -119,15 +119,24 @@ static int wait_for_peer(int listener, bool watch_starter)
     }
 }
 
+/* Whoever started us and made our directory has ended meanwhile: that is no fault of anybody. */
+static int give_up(const struct worker *w, const char *what, int rc, const char *hint)
+{
+    if (!w->own_dir || (rc != -ENOENT && rc != -EPIPE))
+        return complain(what, rc, hint);
+    log_info("nobody waits for us any more");
+    return -1;
+}
+
 static int open_socket(const struct worker *w, int *ret_in)
 {
     autofd int listener = unixsock_listen(w->socket);
     if (listener < 0)
-        return complain(w->socket, listener, listen_hint(listener));
+        return give_up(w, w->socket, listener, listen_hint(listener));
     int fd = wait_for_peer(listener, w->own_dir);
     unlink(w->socket); /* nobody else needs to find it */
     if (fd < 0)
-        return complain("no connection", fd, "");
+        return give_up(w, "no connection", fd, "");
     *ret_in = fd;
     return 0;
 }
