@@ -25,6 +25,9 @@
 /* The only variables of ours that the helper gets. */
 static const char *const passed_on[] = {"PATH", "TMPDIR", "CODESPACE_BWRAP_BIN", NULL};
 
+/* Probes until one that does not answer counts as a sandbox that does not work. */
+#define PROBE_TRIES 3u
+
 struct local {
     struct runner base;
     struct home home;
@@ -40,6 +43,7 @@ struct local {
     bool probed;
     struct probe_result probe;
     struct call *probing;
+    unsigned unanswered; /* probes that gave no answer */
     struct list askers;
 };
 
@@ -125,6 +129,18 @@ static void probe_failed(struct local *l, enum probe_cause cause, const char *de
     probe_done(l, &result);
 }
 
+static void start_probe(struct local *l);
+
+/* A probe that gave no answer says nothing about the sandbox (it was killed, or the machine was too
+ * busy), and what it decides holds for good: so it is asked again before commands run without. */
+static void probe_unanswered(struct local *l, const char *detail)
+{
+    if (++l->unanswered < PROBE_TRIES)
+        start_probe(l);
+    else
+        probe_failed(l, PROBE_OTHER, detail);
+}
+
 static void on_probed(void *user, const struct call_answer *a)
 {
     struct local *l = user;
@@ -132,7 +148,7 @@ static void on_probed(void *user, const struct call_answer *a)
     struct err e;
     l->probing = NULL;
     if (a->failure != NULL)
-        probe_failed(l, PROBE_OTHER, a->failure->message);
+        probe_unanswered(l, a->failure->message);
     else if (probe_read(a->text, a->len, &result, &e) < 0)
         probe_failed(l, PROBE_OTHER, e.message);
     else

@@ -325,6 +325,27 @@ static void test_broken_probes(void **state)
     }
 }
 
+/* A probe that is killed says nothing; commands must not run without the sandbox because of it. */
+static void test_killed_probe_is_asked_again(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_open(&rig);
+    struct probe_result works = {.works = true, .cause = PROBE_NONE};
+    autobuf json = BUF_INIT;
+    probe_write(&works, &json);
+    autofree char *script =
+        mem_printf("#!/bin/sh\ncd %s\n[ -e asked ] || { : >asked; kill -9 $$; }\necho '%s'\n",
+                   rig.dir, buf_cstr(&json));
+    rig_fake_helper(&rig, script);
+    rig_run(&rig, 0);
+    autoanswer a = {0};
+    runner_probe(rig.runner, on_probe, &a);
+    rig_until(&rig, &a.arrived);
+    assert_string_equal(a.reason, "none: ");
+    rig_stop(&rig);
+}
+
 static void test_no_helper(void **state)
 {
     (void)state;
@@ -371,5 +392,5 @@ UNIT_MAIN(cmocka_unit_test(test_prepare_failures), cmocka_unit_test(test_prepare
           cmocka_unit_test(test_verdict_and_a_wrapper_that_lingers),
           cmocka_unit_test(test_cancel_and_free_while_probing),
           cmocka_unit_test(test_cancelled_starts), cmocka_unit_test(test_broken_probes),
-          cmocka_unit_test(test_no_helper), cmocka_unit_test(test_find_helper),
-          cmocka_unit_test(test_helper_environment))
+          cmocka_unit_test(test_killed_probe_is_asked_again), cmocka_unit_test(test_no_helper),
+          cmocka_unit_test(test_find_helper), cmocka_unit_test(test_helper_environment))
