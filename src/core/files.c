@@ -192,6 +192,10 @@ static int scan_window(struct scan *s)
     if (n < 0)
         return (int)n;
     buf_commit(&s->content, (size_t)n);
+    if (s->offset == 0 && (size_t)n >= sizeof(s->first)) {
+        memcpy(s->first, buf_bytes(&s->content), sizeof(s->first));
+        return 0;
+    }
     n = read_at(s->fd, (char *)s->first, sizeof(s->first), 0);
     return n < 0 ? (int)n : 0;
 }
@@ -410,6 +414,10 @@ int files_read_request(const struct workspace *ws, const struct read_request *q,
         return files_root_error(ws, e);
     if (fd < 0)
         return files_error(e, fd, normal, "read");
+    if (q->quick_max > 0 && (uint64_t)s.st.st_size > q->quick_max) {
+        ret->size = (uint64_t)s.st.st_size;
+        return 1;
+    }
     s.fd = fd;
     return scan_and_fill(&s, normal, ret, e);
 }

@@ -66,11 +66,14 @@ struct read_request {
     uint64_t first_line;
     uint64_t n_lines;
     uint64_t tail_lines;
+    uint64_t quick_max;          /* not 0: a larger file is not read; see below */
     struct version_cache *cache; /* or NULL */
     const atomic_bool *cancel;   /* or NULL; CANCELLED when it turns true */
 };
 
-/* As files_read(). Besides: INVALID_ARGUMENT for forms that are mixed, CANCELLED. */
+/* As files_read(). Besides: INVALID_ARGUMENT for forms that are mixed, CANCELLED. 1: the file is
+ * larger than quick_max and was not read; only ret->size is filled, for whoever reads it elsewhere.
+ */
 int files_read_request(const struct workspace *ws, const struct read_request *q,
                        struct file_page *ret, struct err *e);
 

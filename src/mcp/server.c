@@ -1,6 +1,8 @@
 /* mcp/server: see server.h. */
 #include "mcp/server.h"
 
+#include "core/version_cache.h"
+
 #include "base/log.h"
 #include "mcp/provider.h"
 #include "mcp/request.h"
@@ -14,7 +16,8 @@ void server_init(struct server *s, uv_loop_t *loop, const struct registry *regis
                          .registry = registry,
                          .provider = &provider_product,
                          .runner = runner,
-                         .facts = *limits};
+                         .facts = *limits,
+                         .versions = version_cache_new()};
     operations_init(&s->operations);
     list_init(&s->waiting);
     list_init(&s->sessions);
@@ -31,6 +34,7 @@ void server_fini(struct server *s)
         free(l);
     }
     map_fini(&s->lanes);
+    version_cache_free(s->versions);
     operations_fini(&s->operations);
     buf_fini(&s->tools_list);
     buf_fini(&s->spare);

@@ -42,6 +42,7 @@ struct server {
     struct list waiting;   /* calls until the probe has answered */
     struct buf tools_list; /* the answer of tools/list once it is known for good */
     struct buf spare;      /* storage between two calls */
+    struct version_cache *versions; /* of files that were read */
 };
 
 /* Everything is borrowed; `limits` are the facts that do not come from the probe. */

@@ -8,10 +8,6 @@
 #include "mcp/tool.h"
 #include "sys/path.h"
 
-#include <fcntl.h>
-#include <string.h>
-#include <sys/stat.h>
-
 /* Reading and hashing so much takes about as long as the hop. */
 #define READ_INLINE_MAX 65536
 /* About the size of an ordinary page of paths. Not of the largest: slow walks must not keep other
@@ -48,8 +44,8 @@ static void read_answer(struct request *rq)
     jsonw_kstr(w, "version", p->version);
     jsonw_kuint(w, "size", p->size);
     jsonw_kbool(w, "truncated", p->truncated);
-    if (p->offset != 0)
-        jsonw_kuint(w, "offset", p->offset);
+    if (x->offset != 0)
+        jsonw_kuint(w, "offset", x->offset);
     jsonw_kuint(w, "byte_count", p->content.len);
     jsonw_kbool(w, "content_lossy", p->lossy);
     if (p->truncated)
@@ -58,14 +54,32 @@ static void read_answer(struct request *rq)
     jsonw_strn(w, buf_bytes(&p->content), p->content.len);
 }
 
-static void read_work(struct request *rq)
+static void render_if_read(struct request *rq)
 {
     struct read_call *x = rq->state;
-    x->status = files_read(x->ws, x->path, x->offset, x->limit, &x->page, &x->e);
-    if (x->status < 0)
+    if (x->status != 0)
         return;
     read_answer(rq);
     request_render(rq);
+}
+
+static int read_file(struct request *rq, uint64_t quick_max)
+{
+    struct read_call *x = rq->state;
+    const struct read_request q = {.path = x->path,
+                                   .offset = x->offset,
+                                   .limit = x->limit,
+                                   .quick_max = quick_max,
+                                   .cache = rq->server->versions,
+                                   .cancel = &rq->stop};
+    return files_read_request(x->ws, &q, &x->page, &x->e);
+}
+
+static void read_work(struct request *rq)
+{
+    struct read_call *x = rq->state;
+    x->status = read_file(rq, 0);
+    render_if_read(rq);
 }
 
 static void read_after(struct request *rq)
@@ -75,18 +89,6 @@ static void read_after(struct request *rq)
         request_fail(rq, &x->e);
     else
         request_finish(rq);
-}
-
-/* About how much will be read: a guess that decides nothing but the thread and the room for the
- * answer, since files_read checks everything again. 0 for what it will refuse. */
-static uint64_t guess_size(const struct read_call *x)
-{
-    char path[PATH_LEN_MAX];
-    struct stat st;
-    if (path_normalise(x->path, path, sizeof(path)) < 0 ||
-        fstatat(x->ws->root_fd, path, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
-        return 0;
-    return (uint64_t)st.st_size;
 }
 
 static void read_run(struct request *rq)
@@ -99,13 +101,13 @@ static void read_run(struct request *rq)
     }
     if (!request_given(rq, "limit"))
         x->limit = FILES_READ_MAX;
-    uint64_t size = guess_size(x);
-    if (size <= READ_INLINE_MAX) {
-        read_work(rq);
+    x->status = read_file(rq, READ_INLINE_MAX);
+    if (x->status <= 0) {
+        render_if_read(rq);
         read_after(rq);
         return;
     }
-    uint64_t window = size < FILES_READ_MAX ? size : FILES_READ_MAX;
+    uint64_t window = x->page.size < FILES_READ_MAX ? x->page.size : FILES_READ_MAX;
     if (window > x->limit)
         window = x->limit;
     request_pool(rq, 2 * window, read_work, read_after); /* structure and text */
