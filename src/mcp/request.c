@@ -8,6 +8,7 @@
 #include "mcp/tool.h"
 #include "wire/json.h"
 
+#include <endian.h>
 #include <string.h>
 
 struct request *request_new(const struct inbound *in, const struct tool *tool)
@@ -87,10 +88,19 @@ struct jsonw *request_answer(struct request *rq)
     return &rq->w;
 }
 
-static const char *find(const char *p, const char *end, char c)
+/* How many of the eight bytes at p come before the first quote or backslash. ("Determine if a word
+ * has a zero byte", Bit Twiddling Hacks; its first mark is exact.) */
+static size_t before_escape(const char *p)
 {
-    const char *at = memchr(p, c, (size_t)(end - p));
-    return at != NULL ? at : end;
+    const uint64_t ones = 0x0101010101010101ULL;
+    uint64_t word = 0;
+    memcpy(&word, p, sizeof(word));
+    word = le64toh(word);
+    uint64_t quote = word ^ (ones * '"');
+    uint64_t slash = word ^ (ones * '\\');
+    uint64_t marks =
+        (((quote - ones) & ~quote) | ((slash - ones) & ~slash)) & 0x8080808080808080ULL;
+    return marks == 0 ? 8 : (size_t)__builtin_ctzll(marks) / 8;
 }
 
 /* Append the bytes [from, from + n) of `m` as the inside of a JSON string. They are JSON text of
@@ -98,25 +108,23 @@ static const char *find(const char *p, const char *end, char c)
  * the worst case is taken first, so the bytes that are read do not move. */
 static void quote_own(struct buf *m, size_t from, size_t n)
 {
-    char *start = buf_reserve(m, 2 * n);
+    char *start = buf_reserve(m, 2 * n + 8);
     char *to = start;
     const char *p = buf_bytes(m) + from;
     const char *end = p + n;
-    const char *quote = find(p, end, '"');
-    const char *slash = find(p, end, '\\');
-    for (;;) {
-        const char *stop = quote < slash ? quote : slash;
-        memcpy(to, p, (size_t)(stop - p));
-        to += stop - p;
-        if (stop == end)
-            break;
-        *to++ = '\\';
-        *to++ = *stop;
-        p = stop + 1;
-        if (stop == quote)
-            quote = find(p, end, '"');
-        else
-            slash = find(p, end, '\\');
+    while (p < end) {
+        size_t plain = 0;
+        if (end - p >= 8) { /* eight are copied, those that count are kept */
+            plain = before_escape(p);
+            memcpy(to, p, 8);
+            to += plain;
+            p += plain;
+        }
+        if (plain == 8)
+            continue;
+        if (*p == '"' || *p == '\\')
+            *to++ = '\\';
+        *to++ = *p++;
     }
     buf_commit(m, (size_t)(to - start));
 }
