@@ -39,9 +39,9 @@ struct server {
     struct list sessions;  /* all there are */
     struct list listeners; /* mcp/listen */
     unsigned char state_key[SERVER_KEY_BYTES];
-    struct list waiting;   /* calls until the probe has answered */
-    struct buf tools_list; /* the answer of tools/list once it is known for good */
-    struct buf spare;      /* storage between two calls */
+    struct list waiting;            /* calls until the probe has answered */
+    struct buf tools_list;          /* the answer of tools/list once it is known for good */
+    struct buf spare;               /* storage between two calls */
     struct version_cache *versions; /* of files that were read */
 };
 
