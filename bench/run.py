@@ -341,8 +341,11 @@ def row_exec(s, f):
     return "exec of /bin/true to its end", [
         ("plain bwrap, same view (floor)", lambda: plain_bwrap(s, 15 * f)),
         ("bare posix_spawn, no sandbox", lambda: spawn(s, ["/bin/true"], 15 * f)),
-        ("codespace-mcp, exec_command wait_ms",
+        ("codespace-mcp, exec_command, warm",
          lambda: latency(s, s.ours(), exec_call(), 15 * f, "--expect", "linux-sandbox")),
+        ("codespace-mcp, exec_command, cold",
+         lambda: latency(s, ["/usr/bin/env", "CODESPACE_WARM=0"] + s.ours(), exec_call(), 15 * f,
+                         "--expect", "linux-sandbox")),
         ("codex helper", lambda: codex_helper(s, 5 * f)),
         ("desktop-commander, start_process (no sandbox)",
          lambda: latency(s, s.commander(), commander_call(), 5 * f, "--warm", "2")),
