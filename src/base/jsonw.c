@@ -1,11 +1,10 @@
 /* base/jsonw: see jsonw.h. */
 #include "base/jsonw.h"
 
+#include "base/escape.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
-#include <endian.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,102 +76,19 @@ void jsonw_key(struct jsonw *w, const char *key)
     w->after_key = true;
 }
 
-/* 0: copy as it is; 'u': \u00XX; 1: part of a multi-byte character; else the letter after '\'. */
-static const unsigned char escape_class[256] = {
-    ['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
-    ['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't', [0x7f] = 'u',
-};
-
-static unsigned char class_of(unsigned char c)
-{
-    if (c >= 0x80)
-        return 1;
-    if (escape_class[c] != 0)
-        return escape_class[c];
-    return c < 0x20 ? 'u' : 0;
-}
-
-/* Longest output of one input byte: \u00XX. */
-#define ESCAPED_MAX 6u
-
-/* How many of the eight bytes at p, from the first on, stand for themselves: not below 0x20, no
- * quote, no backslash, not from 0x7f up. The tests are the usual ones for a zero byte and for a
- * borrow (Bit Twiddling Hacks, "determine if a word has a byte less than n"): a borrow may mark
- * bytes behind the first that is really marked, never before it. */
-static size_t plain_prefix(const unsigned char *p)
-{
-    const uint64_t ones = 0x0101010101010101ULL;
-    uint64_t word = 0;
-    memcpy(&word, p, sizeof(word));
-    word = le64toh(word);
-    uint64_t quote = word ^ (ones * '"');
-    uint64_t slash = word ^ (ones * '\\');
-    uint64_t marks =
-        (word | (word - ones * 0x20) | (word + ones) | (quote - ones) | (slash - ones)) &
-        0x8080808080808080ULL;
-    return marks == 0 ? 8 : (size_t)__builtin_ctzll(marks) / 8;
-}
-
-static char *put_escape(char *to, unsigned char c, unsigned char class)
-{
-    static const char digits[] = "0123456789abcdef";
-    *to++ = '\\';
-    *to++ = (char)class;
-    if (class != 'u')
-        return to;
-    *to++ = '0';
-    *to++ = '0';
-    *to++ = digits[c >> 4];
-    *to++ = digits[c & 15];
-    return to;
-}
-
-/* One character from p (n bytes are there) to *to; how many bytes of p it was. */
-static size_t put_char(char **to, const unsigned char *p, size_t n)
-{
-    unsigned char class = class_of(*p);
-    size_t len = class == 1 ? utf8_char_len(p, n) : 1;
-    if (class == 0 || (class == 1 && len > 0)) {
-        memcpy(*to, p, len);
-        *to += len;
-        return len;
-    }
-    if (class == 1) {
-        memcpy(*to, "\xef\xbf\xbd", 3);
-        *to += 3;
-        return 1;
-    }
-    *to = put_escape(*to, *p, class);
-    return 1;
-}
-
-/* In blocks, so that room is asked for once a block and eight plain bytes cost one test: answers
- * are escaped twice (the text holds the JSON), which makes this the hottest loop of a large read.
- */
+/* In blocks, so that the room that is asked for stays in proportion. */
 void jsonw_escape(struct buf *out, const void *bytes, size_t n)
 {
     enum { BLOCK = 4096 };
-    const unsigned char *p = bytes;
+    const char *p = bytes;
     while (n > 0) {
         size_t take = n < BLOCK ? n : BLOCK;
-        char *start = buf_reserve(out, (take + 4) * ESCAPED_MAX);
-        char *to = start;
-        const unsigned char *end = p + take;
-        while (p < end) {
-            size_t plain = end - p >= 8 ? plain_prefix(p) : 0;
-            if (plain > 0) { /* eight are copied, those that count are kept */
-                memcpy(to, p, 8);
-                to += plain;
-                p += plain;
-                n -= plain;
-            }
-            if (plain < 8 && p < end) {
-                size_t used = put_char(&to, p, n);
-                p += used;
-                n -= used;
-            }
-        }
-        buf_commit(out, (size_t)(to - start));
+        if (take < n) /* a character is not cut */
+            take = utf8_whole_prefix(p, take);
+        char *start = buf_reserve(out, ESCAPE_ROOM(take));
+        buf_commit(out, (size_t)(escape_bytes(start, p, take) - start));
+        p += take;
+        n -= take;
     }
 }
 
@@ -220,18 +136,29 @@ static void put_number(struct jsonw *w, const char *text)
     buf_puts(w->out, text);
 }
 
+/* By hand: every answer holds some, and snprintf took longer than the rest of a small one. */
+static void put_decimal(struct jsonw *w, bool negative, uint64_t v)
+{
+    char text[24];
+    size_t at = sizeof(text) - 1;
+    text[at] = '\0';
+    do {
+        text[--at] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v > 0);
+    if (negative)
+        text[--at] = '-';
+    put_number(w, text + at);
+}
+
 void jsonw_int(struct jsonw *w, int64_t v)
 {
-    char text[32];
-    snprintf(text, sizeof(text), "%" PRId64, v);
-    put_number(w, text);
+    put_decimal(w, v < 0, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
 }
 
 void jsonw_uint(struct jsonw *w, uint64_t v)
 {
-    char text[32];
-    snprintf(text, sizeof(text), "%" PRIu64, v);
-    put_number(w, text);
+    put_decimal(w, false, v);
 }
 
 void jsonw_double(struct jsonw *w, double v)

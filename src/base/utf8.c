@@ -1,7 +1,7 @@
 /* base/utf8: see utf8.h. */
 #include "base/utf8.h"
 
-#include <string.h>
+#include "base/scan.h"
 
 /* How long the character claims to be by its first byte; 0 for a byte that starts none. */
 static size_t claimed_len(unsigned char c)
@@ -48,13 +48,9 @@ bool utf8_valid(const void *bytes, size_t n)
     const unsigned char *p = bytes;
     size_t i = 0;
     while (i < n) {
-        if (n - i >= 8) { /* eight ASCII bytes at a time: most text is */
-            unsigned long long word = 0;
-            memcpy(&word, p + i, sizeof(word));
-            if ((word & 0x8080808080808080ULL) == 0) {
-                i += 8;
-                continue;
-            }
+        if (n - i >= SCAN_BYTES && scan_ascii(p + i)) { /* most text is */
+            i += SCAN_BYTES;
+            continue;
         }
         size_t len = utf8_char_len(p + i, n - i);
         if (len == 0)

@@ -1,6 +1,7 @@
 /* mcp/request: see request.h. */
 #include "mcp/request.h"
 
+#include "base/escape.h"
 #include "mcp/ask.h"
 #include "mcp/listen.h"
 #include "mcp/meta.h"
@@ -8,7 +9,6 @@
 #include "mcp/tool.h"
 #include "wire/json.h"
 
-#include <endian.h>
 #include <string.h>
 
 struct request *request_new(const struct inbound *in, const struct tool *tool)
@@ -88,45 +88,12 @@ struct jsonw *request_answer(struct request *rq)
     return &rq->w;
 }
 
-/* How many of the eight bytes at p come before the first quote or backslash. ("Determine if a word
- * has a zero byte", Bit Twiddling Hacks; its first mark is exact.) */
-static size_t before_escape(const char *p)
-{
-    const uint64_t ones = 0x0101010101010101ULL;
-    uint64_t word = 0;
-    memcpy(&word, p, sizeof(word));
-    word = le64toh(word);
-    uint64_t quote = word ^ (ones * '"');
-    uint64_t slash = word ^ (ones * '\\');
-    uint64_t marks =
-        (((quote - ones) & ~quote) | ((slash - ones) & ~slash)) & 0x8080808080808080ULL;
-    return marks == 0 ? 8 : (size_t)__builtin_ctzll(marks) / 8;
-}
-
-/* Append the bytes [from, from + n) of `m` as the inside of a JSON string. They are JSON text of
- * ours, UTF-8 without control characters, so only quotes and backslashes need a backslash; room for
- * the worst case is taken first, so the bytes that are read do not move. */
+/* Append the bytes [from, from + n) of `m`, JSON text of ours, as the inside of a JSON string. Room
+ * for the worst case is taken first, so the bytes that are read do not move. */
 static void quote_own(struct buf *m, size_t from, size_t n)
 {
-    char *start = buf_reserve(m, 2 * n + 8);
-    char *to = start;
-    const char *p = buf_bytes(m) + from;
-    const char *end = p + n;
-    while (p < end) {
-        size_t plain = 0;
-        if (end - p >= 8) { /* eight are copied, those that count are kept */
-            plain = before_escape(p);
-            memcpy(to, p, 8);
-            to += plain;
-            p += plain;
-        }
-        if (plain == 8)
-            continue;
-        if (*p == '"' || *p == '\\')
-            *to++ = '\\';
-        *to++ = *p++;
-    }
-    buf_commit(m, (size_t)(to - start));
+    char *start = buf_reserve(m, ESCAPE_JSON_ROOM(n));
+    buf_commit(m, (size_t)(escape_json(start, buf_bytes(m) + from, n) - start));
 }
 
 /* The same JSON once as structure and once as text: some clients show only the one, some only the
