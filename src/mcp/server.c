@@ -38,6 +38,7 @@ void server_fini(struct server *s)
     operations_fini(&s->operations);
     buf_fini(&s->tools_list);
     buf_fini(&s->spare);
+    json_parser_fini(&s->parser);
 }
 
 static void log_no_sandbox(const struct probe_result *r)

@@ -16,6 +16,7 @@
 #include "core/registry.h"
 #include "mcp/lane.h"
 #include "run/runner.h"
+#include "wire/json.h"
 
 #include <uv.h>
 
@@ -42,6 +43,7 @@ struct server {
     struct list waiting;            /* calls until the probe has answered */
     struct buf tools_list;          /* the answer of tools/list once it is known for good */
     struct buf spare;               /* storage between two calls */
+    struct json_parser parser;      /* of the loop's thread */
     struct version_cache *versions; /* of files that were read */
 };
 

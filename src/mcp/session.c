@@ -198,7 +198,7 @@ void session_message(struct session *s, const char *text, size_t n)
 {
     struct err e;
     autojson *obj = NULL;
-    if (json_parse(text, n, &obj, &e) < 0)
+    if (json_parse_with(&s->server->parser, text, n, &obj, &e) < 0)
         session_error(s, &no_id, &e);
     else if (json_object_is_type(obj, json_type_array))
         take_batch(s, obj);

@@ -2,6 +2,7 @@
 #include "wire/json.h"
 
 #include "base/mem.h"
+#include "base/scan.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -10,6 +11,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+/* A parser that read more is not kept. */
+#define PARSER_KEEP_BYTES 65536u
 
 void json_cleanup(struct json_object **obj)
 {
@@ -29,6 +33,10 @@ static size_t skip_string(const char *text, size_t n, size_t i, bool *ret_nul, s
 {
     *ret_nul = false;
     for (i++; i < n && text[i] != '"'; i++) {
+        while (n - i > SCAN_BYTES && scan_plain(text + i) == SCAN_BYTES)
+            i += SCAN_BYTES;
+        if (text[i] == '"')
+            break;
         if ((unsigned char)text[i] < 0x20 && lint->lax == NULL) {
             lint->lax = "a control character inside a string";
             lint->at = i;
@@ -42,12 +50,22 @@ static size_t skip_string(const char *text, size_t n, size_t i, bool *ret_nul, s
     return i + 1;
 }
 
+/* What ends a number or a literal. */
+static bool structural(char c)
+{
+    static const bool table[256] = {
+        ['{'] = true, ['}'] = true, ['['] = true,  [']'] = true,  [','] = true,  [':'] = true,
+        ['"'] = true, [' '] = true, ['\t'] = true, ['\r'] = true, ['\n'] = true,
+    };
+    return table[(unsigned char)c];
+}
+
 /* A number or a literal from text[i] on: the index after it. */
 static size_t skip_word(const char *text, size_t n, size_t i, struct lint *lint)
 {
     static const char *const literals[] = {"true", "false", "null"};
     size_t start = i;
-    while (i < n && strchr("{}[],:\" \t\r\n", text[i]) == NULL)
+    while (i < n && !structural(text[i]))
         i++;
     size_t len = i - start;
     bool number = text[start] == '-' || (text[start] >= '0' && text[start] <= '9');
@@ -72,7 +90,7 @@ static struct lint lint_text(const char *text, size_t n)
     for (size_t i = 0; i < n;) {
         if (text[i] == '"') {
             i = skip_string(text, n, i, &nul, &out);
-        } else if (text[i] == '\0' || strchr("{}[],: \t\r\n", text[i]) == NULL) {
+        } else if (!structural(text[i])) {
             i = skip_word(text, n, i, &out);
         } else {
             out.members += text[i] == ':';
@@ -120,15 +138,41 @@ static bool only_blanks(const char *text, size_t from, size_t n)
     return true;
 }
 
+void json_parser_fini(struct json_parser *p)
+{
+    if (p->tok != NULL)
+        json_tokener_free(p->tok);
+    p->tok = NULL;
+}
+
+/* One that is ready for a new document. */
+static struct json_tokener *parser_start(struct json_parser *p)
+{
+    if (p->tok == NULL) {
+        p->tok = json_tokener_new_ex(JSON_DEPTH_MAX);
+        ensure(p->tok != NULL);
+        json_tokener_set_flags(p->tok, JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS);
+    }
+    json_tokener_reset(p->tok);
+    return p->tok;
+}
+
 int json_parse(const char *text, size_t n, struct json_object **ret, struct err *e)
+{
+    struct json_parser p = {0};
+    int status = json_parse_with(&p, text, n, ret, e);
+    json_parser_fini(&p);
+    return status;
+}
+
+int json_parse_with(struct json_parser *p, const char *text, size_t n, struct json_object **ret,
+                    struct err *e)
 {
     if (n > INT32_MAX)
         return err_set(e, ERR_LIMIT_EXCEEDED, "JSON: document of %zu bytes is too long", n);
     if (!utf8_valid(text, n)) /* json-c's own check lets surrogates through */
         return err_set(e, ERR_PARSE_ERROR, "JSON: the bytes are not UTF-8");
-    struct json_tokener *tok = json_tokener_new_ex(JSON_DEPTH_MAX);
-    ensure(tok != NULL);
-    json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS);
+    struct json_tokener *tok = parser_start(p);
     autojson *obj = json_tokener_parse_ex(tok, text, (int)n);
     enum json_tokener_error error = json_tokener_get_error(tok);
     size_t end = json_tokener_get_parse_end(tok);
@@ -138,7 +182,8 @@ int json_parse(const char *text, size_t n, struct json_object **ret, struct err 
         error = json_tokener_get_error(tok);
         end = n;
     }
-    json_tokener_free(tok);
+    if (n > PARSER_KEEP_BYTES) /* it holds as much as its longest string */
+        json_parser_fini(p);
     if (error == json_tokener_error_depth)
         return err_set(e, ERR_PARSE_ERROR,
                        "JSON: nested deeper than JSON_DEPTH_MAX (%d) at byte %zu; send a flatter "
