@@ -85,3 +85,27 @@ ssize_t scm_receive(int fd, void *data, size_t cap, int *ret_fds, size_t n_fds)
         close(fds[i]);
     return got == 0 && came == 0 && whole ? 0 : -EBADMSG;
 }
+
+ssize_t scm_read(int fd, void *data, size_t cap, int *ret_fd)
+{
+    union room room;
+    int fds[SCM_FDS_MAX];
+    struct iovec part = {data, cap};
+    struct msghdr m = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = room.bytes,
+                       .msg_controllen = sizeof(room.bytes)};
+    ssize_t got;
+    *ret_fd = -1;
+    do
+        got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return -errno;
+    size_t came = take_fds(&m, fds);
+    for (size_t i = 1; i < came; i++)
+        close(fds[i]);
+    if (came > 0)
+        *ret_fd = fds[0];
+    return got;
+}

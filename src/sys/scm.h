@@ -26,4 +26,8 @@ int scm_send(int fd, const void *data, size_t n, const int *fds, size_t n_fds);
  * the end, or -errno: -EBADMSG when it has more bytes or another number of descriptors. */
 ssize_t scm_receive(int fd, void *data, size_t cap, int *ret_fds, size_t n_fds);
 
+/* As read(2) on a stream, with a descriptor that may have come with the bytes in *ret_fd (caller
+ * closes; -1 = none; of several the first). Bytes, 0 at the end, or -errno. */
+ssize_t scm_read(int fd, void *data, size_t cap, int *ret_fd);
+
 #endif

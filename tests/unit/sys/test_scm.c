@@ -72,12 +72,36 @@ static void test_full(void **state)
     close(pair[1]);
 }
 
+static void test_stream(void **state)
+{
+    (void)state;
+    int pair[2], got;
+    char text[16];
+    assert_int_equal(fd_socketpair(pair), 0);
+    int before = count_fds();
+    const int fds[3] = {0, 1, 2};
+    assert_int_equal(scm_send(pair[0], "plain", 5, NULL, 0), 0);
+    assert_int_equal(scm_read(pair[1], text, sizeof(text), &got), 5);
+    assert_int_equal(got, -1);
+    assert_int_equal(scm_send(pair[0], "\n", 1, fds, 3), 0);
+    assert_int_equal(scm_read(pair[1], text, sizeof(text), &got), 1);
+    assert_int_equal(fcntl(got, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(count_fds(), before + 1); /* of several the first */
+    close(got);
+    assert_int_equal(fd_set_nonblocking(pair[1], true), 0);
+    assert_int_equal(scm_read(pair[1], text, sizeof(text), &got), -EAGAIN);
+    close(pair[0]);
+    assert_int_equal(scm_read(pair[1], text, sizeof(text), &got), 0);
+    close(pair[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_there),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_full),
+        cmocka_unit_test(test_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
