@@ -22,6 +22,7 @@ void egress_policy_fini(struct egress_policy *p)
     strv_fini(&p->unix_sockets);
     free(p->local_ports);
     free(p->private);
+    inject_fini(&p->inject);
     *p = (struct egress_policy){0};
 }
 
@@ -35,6 +36,7 @@ struct document {
     struct json_object *private;
     int fronting;
     const char *upstream;
+    struct json_object *inject;
 };
 
 static const char *const fronting_names[] = {"log", "refuse", NULL};
@@ -60,6 +62,8 @@ static const struct json_field fields[] = {
      "\"log\""},
     {"upstream", JSON_STR, 0, AT(upstream), 1, HOST_AUTHORITY_MAX, NULL,
      "host:port of an HTTP proxy through which everything goes.", NULL},
+    {"inject", JSON_ARRAY, 0, AT(inject), 0, INJECT_RULES_MAX, NULL,
+     "Credentials that the proxy adds to plain HTTP requests: {host, header, file}.", "[]"},
 };
 #undef AT
 
@@ -219,6 +223,13 @@ static int read_upstream(const char *text, const char *where, struct egress_poli
     return err_wrap(e, "%s%supstream", where, *where ? "." : "");
 }
 
+static int read_inject(struct json_object *list, const char *where, struct egress_policy *ret,
+                       struct err *e)
+{
+    autofree char *key = mem_printf("%s%sinject", where, *where ? "." : "");
+    return inject_read(list, key, &ret->inject, e);
+}
+
 int egress_policy_read(struct json_object *obj, const char *where, struct egress_policy *ret,
                        struct err *e)
 {
@@ -231,7 +242,7 @@ int egress_policy_read(struct json_object *obj, const char *where, struct egress
         read_ports(d.local_ports, where, &out, e) < 0 ||
         read_sockets(d.unix_sockets, where, &out.unix_sockets, e) < 0 ||
         read_prefixes(d.private, where, &out, e) < 0 ||
-        read_upstream(d.upstream, where, &out, e) < 0)
+        read_upstream(d.upstream, where, &out, e) < 0 || read_inject(d.inject, where, &out, e) < 0)
         return -1;
     out.fronting = (enum egress_fronting)d.fronting;
     *ret = out;
@@ -302,7 +313,7 @@ static void write_places(struct jsonw *w, const struct egress_policy *p)
     jsonw_array_end(w);
 }
 
-void egress_policy_write(const struct egress_policy *p, struct jsonw *w)
+static void write_policy(const struct egress_policy *p, bool files, struct jsonw *w)
 {
     jsonw_object(w);
     write_rules(w, "allow", &p->allow);
@@ -316,7 +327,57 @@ void egress_policy_write(const struct egress_policy *p, struct jsonw *w)
         host_format_authority(&p->upstream, p->upstream_port, text);
         jsonw_kstr(w, "upstream", text);
     }
+    if (p->inject.len > 0) {
+        jsonw_key(w, "inject");
+        inject_write(&p->inject, files, w);
+    }
     jsonw_object_end(w);
+}
+
+void egress_policy_write(const struct egress_policy *p, struct jsonw *w)
+{
+    write_policy(p, true, w);
+}
+
+void egress_policy_show(const struct egress_policy *p, struct jsonw *w)
+{
+    write_policy(p, false, w);
+}
+
+static void dup_rules(const struct egress_rules *from, struct egress_rules *to)
+{
+    to->items = mem_zalloc(from->len, sizeof(*to->items));
+    for (; to->len < from->len; to->len++) {
+        to->items[to->len] = from->items[to->len];
+        to->items[to->len].host = mem_strdup(from->items[to->len].host);
+    }
+}
+
+static void dup_strv(const struct strv *from, struct strv *to)
+{
+    for (size_t i = 0; i < from->len; i++)
+        strv_add(to, from->items[i]);
+}
+
+void egress_policy_dup(const struct egress_policy *p, struct egress_policy *ret)
+{
+    struct egress_policy copy = {
+        .n_local_ports = p->n_local_ports,
+        .n_private = p->n_private,
+        .fronting = p->fronting,
+        .upstream = p->upstream,
+        .upstream_port = p->upstream_port,
+    };
+    dup_rules(&p->allow, &copy.allow);
+    dup_rules(&p->deny, &copy.deny);
+    dup_strv(&p->methods, &copy.methods);
+    dup_strv(&p->unix_sockets, &copy.unix_sockets);
+    inject_dup(&p->inject, &copy.inject);
+    copy.local_ports =
+        (uint16_t *)(void *)mem_dup(p->local_ports, p->n_local_ports * sizeof(*p->local_ports));
+    copy.private =
+        (struct net_prefix *)(void *)mem_dup(p->private, p->n_private * sizeof(*p->private));
+    *ret = copy;
 }
 
 static bool host_matches(const struct egress_rule *r, const struct host *h)
@@ -366,6 +427,14 @@ static long find_local_port(const struct egress_policy *p, uint16_t port)
             return (long)i;
     }
     return -1;
+}
+
+bool egress_is_inside(const struct egress_policy *p, const struct egress_target *t)
+{
+    if (!is_loopback(&t->host) || find_local_port(p, t->port) >= 0)
+        return false;
+    long allow = find_rule(&p->allow, &t->host, t->port);
+    return allow < 0 || p->allow.items[allow].kind != EGRESS_EXACT;
 }
 
 static bool method_allowed(const struct egress_policy *p, const struct egress_target *t)

@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "wire/host.h"
+#include "wire/inject.h"
 #include "wire/json.h"
 
 /* Limits of a policy; a longer list is refused with its name. Each request walks the lists. */
@@ -61,6 +62,7 @@ struct egress_policy {
     enum egress_fronting fronting; /* a tunnel's inner name is another one */
     struct host upstream;          /* the operator's own HTTP proxy; upstream_port 0 = none */
     uint16_t upstream_port;
+    struct inject_rules inject; /* which credentials are added; never what they are */
 };
 
 /* X(name, text, sentence). The text is a public contract: it is the value of x-codespace-verdict
@@ -108,8 +110,13 @@ int egress_policy_parse(const char *text, size_t n, struct egress_policy *ret, s
 /* The JSON Schema of a policy, from the table that reads it. */
 void egress_policy_schema(struct jsonw *w);
 
+/* A copy. *ret must be zeroed. */
+void egress_policy_dup(const struct egress_policy *p, struct egress_policy *ret);
+
 /* The same policy as one JSON object, for the next program. */
 void egress_policy_write(const struct egress_policy *p, struct jsonw *w);
+/* The same for a model: without the names of the operator's files. */
+void egress_policy_show(const struct egress_policy *p, struct jsonw *w);
 
 /* May this be looked up and dialled at all? */
 void egress_judge(const struct egress_policy *p, const struct egress_target *t,
@@ -119,6 +126,9 @@ void egress_judge(const struct egress_policy *p, const struct egress_target *t,
 void egress_judge_addr(const struct egress_policy *p, const struct egress_target *t,
                        const struct egress_verdict *first, const struct net_addr *addr,
                        struct egress_verdict *ret);
+
+/* A target on the loopback that no rule names: not the host's then, but the client's own. */
+bool egress_is_inside(const struct egress_policy *p, const struct egress_target *t);
 
 /* Is there a port on which the host is allowed? For answering names, where no port is known. */
 void egress_judge_name(const struct egress_policy *p, const struct host *host,

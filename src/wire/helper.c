@@ -21,6 +21,8 @@ static const char *const read_names[] = {"minimal", "all", NULL};
 static const char *const git_names[] = {"read-only", "commit", NULL};
 static const char *const tmp_names[] = {"private", "shared", NULL};
 static const char *const proc_names[] = {"fresh", "inherited", NULL};
+static const char *const background_names[] = {"kill", "keep", NULL};
+static const char *const scope_names[] = {"workspace", "command", NULL};
 
 #define AT(member) offsetof(struct helper_limits, member)
 static const struct json_field limit_fields[] = {
@@ -38,6 +40,7 @@ void helper_request_fini(struct helper_request *r)
     view_fini(&r->view);
     free(r->cwd);
     free(r->cgroup_parent);
+    egress_policy_fini(&r->egress);
     strv_fini(&r->argv);
     strv_fini(&r->env);
     *r = (struct helper_request){0};
@@ -80,6 +83,17 @@ static void write_limits(struct jsonw *w, const struct helper_limits *l)
     jsonw_object_end(w);
 }
 
+static void write_door(struct jsonw *w, const struct helper_request *r)
+{
+    jsonw_key(w, "egress");
+    egress_policy_write(&r->egress, w);
+    jsonw_key(w, "publish");
+    jsonw_array(w);
+    for (size_t i = 0; i < r->n_publish; i++)
+        jsonw_uint(w, r->publish[i]);
+    jsonw_array_end(w);
+}
+
 void helper_request_write(const struct helper_request *r, struct buf *out)
 {
     struct jsonw w;
@@ -94,6 +108,10 @@ void helper_request_write(const struct helper_request *r, struct buf *out)
     jsonw_kbool(&w, "tty", r->tty);
     if (r->zygote)
         jsonw_kbool(&w, "zygote", true);
+    if (r->keep)
+        jsonw_kstr(&w, "background", background_names[1]);
+    if (r->own_network)
+        jsonw_kstr(&w, "network_scope", scope_names[1]);
     write_strv(&w, "env", &r->env);
     jsonw_kstr(&w, "read", read_names[r->view.read]);
     write_mounts(&w, &r->view);
@@ -108,6 +126,8 @@ void helper_request_write(const struct helper_request *r, struct buf *out)
     write_limits(&w, &r->limits);
     if (r->cgroup_parent != NULL)
         jsonw_kstr(&w, "cgroup_parent", r->cgroup_parent);
+    if (r->network == HELPER_NETWORK_ENABLED)
+        write_door(&w, r);
     jsonw_object_end(&w);
 }
 
@@ -122,6 +142,8 @@ struct reading {
     struct json_object *argv;
     bool tty;
     bool zygote;
+    int background;
+    int scope;
     struct json_object *env;
     int read;
     struct json_object *mounts;
@@ -135,6 +157,8 @@ struct reading {
     bool debug;
     struct json_object *limits;
     const char *cgroup_parent;
+    struct json_object *egress;
+    struct json_object *publish;
 };
 
 #define AT(member) offsetof(struct reading, member)
@@ -147,6 +171,8 @@ static const struct json_field request_fields[] = {
     {"argv", JSON_STRV, JSON_REQUIRED, AT(argv), 1, HELPER_ARGV_MAX},
     {"tty", JSON_BOOL, 0, AT(tty)},
     {"zygote", JSON_BOOL, 0, AT(zygote)},
+    {"background", JSON_ENUM, 0, AT(background), .names = background_names},
+    {"network_scope", JSON_ENUM, 0, AT(scope), .names = scope_names},
     {"env", JSON_STRV, 0, AT(env), 0, HELPER_ENV_MAX},
     {"read", JSON_ENUM, 0, AT(read), .names = read_names},
     {"mounts", JSON_ARRAY, 0, AT(mounts), 0, VIEW_MOUNTS_MAX},
@@ -160,6 +186,8 @@ static const struct json_field request_fields[] = {
     {"debug", JSON_BOOL, 0, AT(debug)},
     {"limits", JSON_OBJECT, 0, AT(limits)},
     {"cgroup_parent", JSON_STR, 0, AT(cgroup_parent), 1, PATH_MAX - 1},
+    {"egress", JSON_OBJECT, 0, AT(egress)},
+    {"publish", JSON_ARRAY, 0, AT(publish), 0, HANDOVER_PUBLISH_MAX},
 };
 #undef AT
 
@@ -223,6 +251,29 @@ int helper_limits_read(struct json_object *obj, const char *where, struct helper
     return json_read(obj, where, limit_fields, ARRAY_LEN(limit_fields), ret, code, e);
 }
 
+int helper_publish_read(struct json_object *array, const char *where, uint16_t *ret_ports,
+                        size_t *ret_n, enum err_code code, struct err *e)
+{
+    size_t n = json_object_array_length(array);
+    for (size_t i = 0; i < n; i++) {
+        struct json_object *item = json_object_array_get_idx(array, i);
+        int64_t port = json_object_is_type(item, json_type_int) ? json_object_get_int64(item) : 0;
+        if (port < 1024 || port > UINT16_MAX)
+            return err_set(e, code,
+                           "%s%spublish[%zu]: must be a port number from 1024 to 65535; a command "
+                           "cannot listen on a lower one",
+                           where, *where ? "." : "", i);
+        for (size_t k = 0; k < i; k++) {
+            if (ret_ports[k] == port)
+                return err_set(e, code, "%s%spublish[%zu]: the port is there twice", where,
+                               *where ? "." : "", i);
+        }
+        ret_ports[i] = (uint16_t)port;
+    }
+    *ret_n = n;
+    return 0;
+}
+
 struct mount_reading {
     const char *path;
     bool writable;
@@ -281,6 +332,15 @@ static int check_request(const struct helper_request *r, struct err *e)
     return 0;
 }
 
+static int take_door(const struct reading *in, struct helper_request *r, struct err *e)
+{
+    if (in->egress != NULL && egress_policy_read(in->egress, "egress", &r->egress, e) < 0)
+        return -1;
+    return in->publish == NULL ? 0
+                               : helper_publish_read(in->publish, "", r->publish, &r->n_publish,
+                                                     ERR_INVALID_COMMAND, e);
+}
+
 static int fill_request(const struct reading *in, struct helper_request *r, struct err *e)
 {
     r->view.workspace = mem_strdup(in->root);
@@ -290,6 +350,8 @@ static int fill_request(const struct reading *in, struct helper_request *r, stru
     r->network = (enum helper_network)in->network;
     r->tty = in->tty;
     r->zygote = in->zygote;
+    r->keep = in->background == 1;
+    r->own_network = in->scope == 1;
     take_strv(in->argv, &r->argv);
     take_strv(in->env, &r->env);
     take_strv(in->hidden, &r->view.hidden);
@@ -307,7 +369,7 @@ static int fill_request(const struct reading *in, struct helper_request *r, stru
         (in->limits != NULL &&
          helper_limits_read(in->limits, "limits", &r->limits, ERR_INVALID_COMMAND, e) < 0))
         return -1;
-    return check_request(r, e);
+    return take_door(in, r, e) < 0 ? -1 : check_request(r, e);
 }
 
 int helper_request_read(const char *text, size_t n, struct helper_request *ret, struct err *e)
@@ -338,13 +400,34 @@ int helper_request_read(const char *text, size_t n, struct helper_request *ret, 
 
 /* ---- the answer ---- */
 
-void helper_answer_write_plan(const char *plan_path, struct buf *out)
+/* A byte takes at most six in JSON; what follows the list is short. */
+static bool fits(const struct buf *out, const char *path, const char *link)
+{
+    return out->len + 6 * (strlen(path) + strlen(link)) + 64 < HELPER_LINE_MAX;
+}
+
+static void write_guards(struct jsonw *w, const struct strv *guards, const struct buf *out)
+{
+    jsonw_key(w, "guards");
+    jsonw_array(w);
+    for (size_t i = 0; i + 1 < guards->len; i += 2) {
+        if (!fits(out, guards->items[i], guards->items[i + 1]))
+            break;
+        jsonw_str(w, guards->items[i]);
+        jsonw_str(w, guards->items[i + 1]);
+    }
+    jsonw_array_end(w);
+}
+
+void helper_answer_write_plan(const char *plan_path, const struct strv *guards, struct buf *out)
 {
     struct jsonw w;
     jsonw_init(&w, out);
     jsonw_object(&w);
     jsonw_kstr(&w, "type", "prepared");
     jsonw_kstr(&w, "plan_path", plan_path);
+    if (guards != NULL && guards->len > 0)
+        write_guards(&w, guards, out);
     jsonw_object_end(&w);
     buf_putc(out, '\n');
 }
@@ -360,9 +443,26 @@ void helper_answer_write_error(const char *message, struct buf *out)
     buf_putc(out, '\n');
 }
 
-int helper_answer_read(const char *text, size_t n, char **ret_plan, struct err *e)
+/* Pairs of an absolute path and a text; -1 when it is anything else. */
+static int read_guards(struct json_object *array, struct strv *ret)
+{
+    size_t n = json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+    if (array != NULL && (n == 0 || n % 2 != 0))
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        const char *text = json_str(json_object_array_get_idx(array, i));
+        if (text == NULL || (i % 2 == 0 && !path_is_normal(text)))
+            return -1;
+        strv_add(ret, text);
+    }
+    return 0;
+}
+
+int helper_answer_read(const char *text, size_t n, char **ret_plan, struct strv *ret_guards,
+                       struct err *e)
 {
     autojson *obj = NULL;
+    autostrv guards = {0};
     if (n > HELPER_LINE_MAX || json_parse(text, n, &obj, NULL) < 0)
         return err_set(e, ERR_PROCESS_SPAWN_FAILED,
                        "the sandbox helper's answer is not one JSON line");
@@ -371,9 +471,15 @@ int helper_answer_read(const char *text, size_t n, char **ret_plan, struct err *
     const char *message = json_str(json_get(obj, "message"));
     if (str_eq(type, "error") && message != NULL)
         return err_set(e, ERR_PROCESS_SPAWN_FAILED, "the sandbox refused: %s", message);
-    if (!str_eq(type, "prepared") || plan == NULL || !path_is_normal(plan))
+    if (!str_eq(type, "prepared") || plan == NULL || !path_is_normal(plan) ||
+        read_guards(json_get(obj, "guards"), &guards) < 0)
         return err_set(e, ERR_PROCESS_SPAWN_FAILED,
                        "the sandbox helper's answer was not understood (is it another version?)");
     *ret_plan = mem_strdup(plan);
+    if (ret_guards != NULL) {
+        strv_fini(ret_guards);
+        *ret_guards = guards;
+        guards = (struct strv){0};
+    }
     return 0;
 }

@@ -20,13 +20,19 @@
  *    "hidden":["/home/u/.ssh"],"protect":[".git",".agents",".codex","ci/deploy.sh"],
  *    "deny":["*.pem","keys/"],"git":"read-only"|"commit","tmp":"private"|"shared",
  *    "proc":"fresh"|"inherited","devices":["/dev/dri/renderD128"],"debug":false,
+ *    "background":"kill"|"keep","network_scope":"workspace"|"command",
  *    "limits":{"memory":N,"pids":N,"cpu_percent":N,"cpu_seconds":N,"file_size":N,"open_files":N},
- *    "cgroup_parent":"/sys/fs/cgroup/..."}
+ *    "cgroup_parent":"/sys/fs/cgroup/...","egress":{wire/egress},"publish":[3000]}
  *   "zygote":true asks for a sandbox that stays and takes commands (wire/warm); its argv stands for
  *   nothing. It is refused where only a fresh view is a whole one.
- * Answer:  {"type":"prepared","plan_path":"/..."}  exit 0
+ * Answer:  {"type":"prepared","plan_path":"/...","guards":["/w/.git","", ...]}  exit 0
+ *   guards: pairs of a protected path that is not there, or a link, and the link's text or "": what
+ *   process 1 puts right, and the runner when process 1 was killed after its receipt.
  *     or:  {"type":"error","message":"..."}         exit 1
  *
+ * An empty line with a descriptor is the receipt of process 1 (its pidfd): the guards are as they
+ * were planned and the command is about to be executed. When there are no guards a cold start does
+ * without; one without a descriptor says the same and leaves the guards to process 1 alone.
  * Control lines from the sandbox (one JSON object a line; a line that does not start with '{' is
  * text of bubblewrap and belongs into the reason of a wrapper failure):
  *   {"event":"started"}                                  the view stands, the command is about to
@@ -37,9 +43,15 @@
  *   {"event":"signal","signal":N, ...}                   the command died of signal N
  *     the last two with "background":N (processes that were left and killed),
  *     "cpu_us":N, "max_rss_kib":N, "removed":[".git"] (protected names the command created,
- *     taken away again), "created_repositories":["sub/.git"] (new ones that the command left)
+ *     taken away again), "created_repositories":["sub/.git"] (new ones that the command left),
+ *     "oom_kills":N (processes that the kernel ended at the memory limit), "denials":[{"rule":
+ *     "filter.trace","what":"ptrace","count":3}] (wire/denial)
+ *   With "background":"keep" and processes left, the end carries "kept":true ("background" counts
+ *   them) and process 1 lives on with them. When the last has ended:
+ *   {"event":"over", ...}                                members as of an end, for all together
  * Control lines to the sandbox:
- *   {"op":"signal","signal":15}                          to the command's process group
+ *   {"op":"signal","signal":15}                          to the command's process group; after an
+ *                                                        end with "kept" to all that is left
  * A socket that closes without exit, signal, exec_failed or failed means: the wrapper died.
  *
  * Must not: be trusted by either side. Both ends bound every length.
@@ -49,6 +61,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "wire/denial.h"
+#include "wire/egress.h"
+#include "wire/handover.h"
 #include "wire/view.h"
 
 #include <stdbool.h>
@@ -59,7 +74,7 @@
 /* A whole request: argv and env may be large (E33), the kernel's own limit is 2 MiB by default. */
 #define HELPER_REQUEST_MAX (4u << 20)
 /* An answer or a control line. */
-#define HELPER_LINE_MAX 16384u
+#define HELPER_LINE_MAX 32768u
 #define HELPER_ARGV_MAX 16384u
 #define HELPER_ENV_MAX 4096u
 
@@ -80,15 +95,25 @@ struct json_object;
 int helper_limits_read(struct json_object *obj, const char *where, struct helper_limits *ret,
                        enum err_code code, struct err *e);
 
+/* Ports to be reached from the host: at most HANDOVER_PUBLISH_MAX items, which the caller has
+ * checked. Errors carry `code`. */
+int helper_publish_read(struct json_object *array, const char *where, uint16_t *ret_ports,
+                        size_t *ret_n, enum err_code code, struct err *e);
+
 struct helper_request {
     struct view view;
     char *cwd; /* absolute, inside the view */
     enum helper_network network;
     bool tty;
-    bool zygote; /* no command: take commands later (wire/warm); argv stands for nothing */
-    bool debug;  /* ptrace and its like work inside */
+    bool zygote;      /* no command: take commands later (wire/warm); argv stands for nothing */
+    bool debug;       /* ptrace and its like work inside */
+    bool keep;        /* what the command leaves lives on */
+    bool own_network; /* of a zygote: each command gets a network namespace of its own */
     struct helper_limits limits;
-    char *cgroup_parent; /* directory in which a group is made; NULL = none */
+    char *cgroup_parent;                    /* directory in which a group is made; NULL = none */
+    struct egress_policy egress;            /* of an enabled network; zeroed allows nothing */
+    uint16_t publish[HANDOVER_PUBLISH_MAX]; /* ports inside that the host can reach */
+    size_t n_publish;
     struct strv argv;
     struct strv env; /* K=V, on top of the defaults; later wins */
 };
@@ -103,9 +128,12 @@ void helper_request_write(const struct helper_request *r, struct buf *out);
 int helper_request_read(const char *text, size_t n, struct helper_request *ret, struct err *e);
 
 /* The answer of prepare. 0: *ret_plan is the path (caller frees). -1: the helper's own message as
- * PROCESS_SPAWN_FAILED, or that the answer was not understood. */
-int helper_answer_read(const char *text, size_t n, char **ret_plan, struct err *e);
-void helper_answer_write_plan(const char *plan_path, struct buf *out);
+ * PROCESS_SPAWN_FAILED, or that the answer was not understood. ret_guards (NULL = not wanted) gets
+ * pairs as of struct plan's guards. */
+int helper_answer_read(const char *text, size_t n, char **ret_plan, struct strv *ret_guards,
+                       struct err *e);
+/* Of `guards` as many as the answer has room for (HELPER_LINE_MAX). */
+void helper_answer_write_plan(const char *plan_path, const struct strv *guards, struct buf *out);
 void helper_answer_write_error(const char *message, struct buf *out);
 
 enum helper_event {
@@ -114,6 +142,7 @@ enum helper_event {
     HELPER_FAILED,
     HELPER_EXIT,
     HELPER_SIGNAL,
+    HELPER_OVER, /* what the command left and was kept has ended, too */
     HELPER_TEXT, /* not an event: a line of bubblewrap's, in `message` */
 };
 
@@ -124,13 +153,16 @@ enum helper_event {
 struct helper_verdict {
     enum helper_event event;
     int value; /* exit code, signal number, errno or wrapper exit status */
+    bool kept; /* with an end: what is left lives on, and `over` will follow */
     uint32_t background;
     uint64_t cpu_us;
     uint64_t max_rss_kib;
+    uint32_t oom_kills;
     char message[512];
     /* Paths relative to the workspace, cut at HELPER_NAME_MAX; "" after the last. */
     char removed[HELPER_REMOVED_MAX][HELPER_NAME_MAX];
     char created[HELPER_REMOVED_MAX][HELPER_NAME_MAX]; /* repositories */
+    struct denial denials[DENIAL_MAX];                 /* rule "" after the last */
 };
 
 /* One control line without its newline. Never fails: what is not an event is HELPER_TEXT. */

@@ -13,18 +13,18 @@
 
 static const char *const event_names[] = {
     [HELPER_STARTED] = "started", [HELPER_EXEC_FAILED] = "exec_failed", [HELPER_FAILED] = "failed",
-    [HELPER_EXIT] = "exit",       [HELPER_SIGNAL] = "signal",
+    [HELPER_EXIT] = "exit",       [HELPER_SIGNAL] = "signal",           [HELPER_OVER] = "over",
 };
 
 /* The member that carries `value`. */
 static const char *const value_names[] = {
     [HELPER_STARTED] = NULL, [HELPER_EXEC_FAILED] = "errno", [HELPER_FAILED] = "code",
-    [HELPER_EXIT] = "code",  [HELPER_SIGNAL] = "signal",
+    [HELPER_EXIT] = "code",  [HELPER_SIGNAL] = "signal",     [HELPER_OVER] = NULL,
 };
 
 static bool is_end(enum helper_event event)
 {
-    return event == HELPER_EXIT || event == HELPER_SIGNAL;
+    return event == HELPER_EXIT || event == HELPER_SIGNAL || event == HELPER_OVER;
 }
 
 /* A small non-negative number, or `none`. */
@@ -51,6 +51,24 @@ static void read_names_of(struct json_object *obj, const char *name,
     }
 }
 
+static void read_denials(struct json_object *obj, struct denial out[DENIAL_MAX])
+{
+    struct json_object *array = json_get(obj, "denials");
+    if (!json_object_is_type(array, json_type_array))
+        return;
+    size_t n = json_object_array_length(array);
+    for (size_t i = 0, to = 0; i < n && to < DENIAL_MAX; i++) {
+        struct json_object *item = json_object_array_get_idx(array, i);
+        const char *rule = json_str(json_get(item, "rule"));
+        const char *what = json_str(json_get(item, "what"));
+        if (rule == NULL || rule[0] == '\0' || strlen(rule) >= DENIAL_RULE_MAX)
+            continue;
+        snprintf(out[to].rule, DENIAL_RULE_MAX, "%s", rule);
+        snprintf(out[to].what, DENIAL_WHAT_MAX, "%s", what == NULL ? "" : what);
+        out[to++].count = get_number(item, "count", DENIAL_COUNT_MAX, 0);
+    }
+}
+
 /* Whether `obj` is an event in full. */
 static bool read_event(struct json_object *obj, struct helper_verdict *v)
 {
@@ -69,11 +87,16 @@ static bool read_event(struct json_object *obj, struct helper_verdict *v)
     }
     const char *message = json_str(json_get(obj, "message"));
     snprintf(v->message, sizeof(v->message), "%s", message == NULL ? "" : message);
+    struct json_object *kept = json_get(obj, "kept");
+    v->kept = (v->event == HELPER_EXIT || v->event == HELPER_SIGNAL) &&
+              json_object_is_type(kept, json_type_boolean) && json_object_get_boolean(kept);
     v->background = (uint32_t)get_number(obj, "background", UINT32_MAX, 0);
     v->cpu_us = get_number(obj, "cpu_us", INT64_MAX, 0);
     v->max_rss_kib = get_number(obj, "max_rss_kib", INT64_MAX, 0);
     read_names_of(obj, "removed", v->removed);
     read_names_of(obj, "created_repositories", v->created);
+    v->oom_kills = (uint32_t)get_number(obj, "oom_kills", UINT32_MAX, 0);
+    read_denials(obj, v->denials);
     return true;
 }
 
@@ -110,13 +133,33 @@ static void write_names(struct jsonw *w, const char *key,
     jsonw_array_end(w);
 }
 
+static void write_denials(struct jsonw *w, const struct denial list[DENIAL_MAX])
+{
+    jsonw_key(w, "denials");
+    jsonw_array(w);
+    for (size_t i = 0; i < DENIAL_MAX && list[i].rule[0] != '\0'; i++) {
+        jsonw_object(w);
+        jsonw_kstr(w, "rule", list[i].rule);
+        jsonw_kstr(w, "what", list[i].what);
+        jsonw_kuint(w, "count", list[i].count);
+        jsonw_object_end(w);
+    }
+    jsonw_array_end(w);
+}
+
 static void write_end(struct jsonw *w, const struct helper_verdict *v)
 {
+    if (v->kept)
+        jsonw_kbool(w, "kept", true);
     jsonw_kuint(w, "background", v->background);
     jsonw_kuint(w, "cpu_us", v->cpu_us);
     jsonw_kuint(w, "max_rss_kib", v->max_rss_kib);
     write_names(w, "removed", v->removed);
     write_names(w, "created_repositories", v->created);
+    if (v->oom_kills > 0)
+        jsonw_kuint(w, "oom_kills", v->oom_kills);
+    if (v->denials[0].rule[0] != '\0')
+        write_denials(w, v->denials);
 }
 
 void helper_verdict_write(const struct helper_verdict *v, struct buf *out)

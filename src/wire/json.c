@@ -518,6 +518,10 @@ static void schema_field(struct jsonw *w, const struct json_field *f)
         schema_enum(w, f->names);
     if (f->kind == JSON_STRV)
         schema_items(w, "items");
+    if (f->kind == JSON_ARRAY && f->items != NULL) {
+        jsonw_key(w, "items");
+        jsonw_raw(w, f->items, strlen(f->items));
+    }
     if (f->kind == JSON_STRMAP)
         schema_items(w, "additionalProperties");
     if (f->fallback != NULL) {

@@ -71,6 +71,7 @@ struct json_field {
     const char *const *names; /* JSON_ENUM: NULL-terminated */
     const char *about;        /* one sentence for the schema */
     const char *fallback;     /* JSON text of the default, for the schema; NULL = none */
+    const char *items;        /* JSON_ARRAY: JSON text of the items' schema; NULL = any */
 };
 
 /* Read `obj` by the table into the struct at `out`. `where` is put before names in messages

@@ -23,6 +23,9 @@ static const struct section {
     {"masks", SECTION_LIST, offsetof(struct plan, masks), PLAN_MAX},
     {"repositories", SECTION_LIST, offsetof(struct plan, repositories), PLAN_MAX},
     {"groups", SECTION_LIST, offsetof(struct plan, groups), 1u << 16},
+    {"proxy", SECTION_TEXT, offsetof(struct plan, proxy), 4096},
+    {"publish", SECTION_LIST, offsetof(struct plan, publish), 4096},
+    {"egress", SECTION_BYTES, offsetof(struct plan, egress), PLAN_EGRESS_MAX},
     {"limits", SECTION_NUMBERS, offsetof(struct plan, limits), PLAN_LIMIT_MAX * 8},
     {"filter", SECTION_BYTES, offsetof(struct plan, filter), PLAN_FILTER_MAX * 8},
     {"args", SECTION_BYTES, offsetof(struct plan, args), PLAN_MAX},
@@ -37,7 +40,10 @@ static const struct section {
 #define FLAG_REPORT 2u
 #define FLAG_SEARCH 4u
 #define FLAG_ZYGOTE 8u
-#define FLAGS_ALL (FLAG_TTY | FLAG_REPORT | FLAG_SEARCH | FLAG_ZYGOTE)
+#define FLAG_KEEP 16u
+#define FLAG_OWN_NETWORK 32u
+#define FLAGS_ALL                                                                                  \
+    (FLAG_TTY | FLAG_REPORT | FLAG_SEARCH | FLAG_ZYGOTE | FLAG_KEEP | FLAG_OWN_NETWORK)
 
 void plan_fini(struct plan *p)
 {
@@ -51,6 +57,9 @@ void plan_fini(struct plan *p)
     strv_fini(&p->masks);
     strv_fini(&p->repositories);
     strv_fini(&p->groups);
+    free(p->proxy);
+    strv_fini(&p->publish);
+    buf_fini(&p->egress);
     buf_fini(&p->filter);
     buf_fini(&p->args);
     *p = (struct plan){0};
@@ -69,7 +78,7 @@ static void put_section(const struct plan *p, const struct section *s, struct bu
     const char *at = (const char *)p + s->offset;
     if (s->kind == SECTION_TEXT) {
         const char *text = *(char *const *)(const void *)at;
-        buf_put(out, text, strlen(text) + 1);
+        buf_put(out, text != NULL ? text : "", text != NULL ? strlen(text) + 1 : 1);
     } else if (s->kind == SECTION_LIST) {
         const struct strv *list = (const void *)at;
         for (size_t i = 0; i < list->len; i++)
@@ -92,7 +101,8 @@ void plan_write(const struct plan *p, struct buf *out)
     put_u32(out, MAGIC);
     put_u32(out, PLAN_VERSION);
     put_u32(out, (p->tty ? FLAG_TTY : 0) | (p->report ? FLAG_REPORT : 0) |
-                     (p->search ? FLAG_SEARCH : 0) | (p->zygote ? FLAG_ZYGOTE : 0));
+                     (p->search ? FLAG_SEARCH : 0) | (p->zygote ? FLAG_ZYGOTE : 0) |
+                     (p->keep ? FLAG_KEEP : 0) | (p->own_network ? FLAG_OWN_NETWORK : 0));
     for (size_t i = 0; i < SECTIONS; i++) {
         size_t before = body.len;
         put_section(p, &sections[i], &body);
@@ -181,6 +191,15 @@ static int check_masks(const struct strv *masks, struct err *e)
     return 0;
 }
 
+static int check_door(const struct plan *p, struct err *e)
+{
+    if (p->proxy[0] != '\0' && p->proxy[0] != '/')
+        return malformed(e, "proxy", "is not absolute");
+    if ((p->proxy[0] != '\0') != (p->egress.len > 0))
+        return malformed(e, "egress", "a proxy without a policy, or a policy without a proxy");
+    return 0;
+}
+
 /* What the sections must be together. */
 static int check_plan(const struct plan *p, struct err *e)
 {
@@ -196,7 +215,7 @@ static int check_plan(const struct plan *p, struct err *e)
     }
     if (p->groups.len % 3 != 0)
         return malformed(e, "groups", "not three texts for each");
-    if (check_guards(&p->guards, e) < 0 || check_masks(&p->masks, e) < 0)
+    if (check_door(p, e) < 0 || check_guards(&p->guards, e) < 0 || check_masks(&p->masks, e) < 0)
         return -1;
     if (p->filter.len == 0 || p->filter.len % 8 != 0)
         return malformed(e, "filter", "is not a whole number of instructions");
@@ -218,6 +237,8 @@ static int read_head(const char *bytes, size_t n, struct plan *p, struct err *e)
     p->report = flags & FLAG_REPORT;
     p->search = flags & FLAG_SEARCH;
     p->zygote = flags & FLAG_ZYGOTE;
+    p->keep = flags & FLAG_KEEP;
+    p->own_network = flags & FLAG_OWN_NETWORK;
     return 0;
 }
 

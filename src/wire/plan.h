@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PLAN_VERSION 2u
+#define PLAN_VERSION 3u
 /* A request of HELPER_REQUEST_MAX, the view's arguments and a filter fit. */
 #define PLAN_MAX (8u << 20)
 /* Instructions of a filter: the kernel's BPF_MAXINSNS. */
@@ -30,6 +30,8 @@
 
 /* Places that process 1 lays over the view itself; about 20 us each. */
 #define PLAN_MASKS_MAX 32768u
+/* An egress policy as the helper writes it; that of EGRESS_POLICY_MAX fits. */
+#define PLAN_EGRESS_MAX (3u << 20)
 /* Paths that are watched because nothing can be mounted there. */
 #define PLAN_GUARDS_MAX 4096u
 
@@ -64,11 +66,13 @@ enum plan_fd {
 };
 
 struct plan {
-    bool tty;    /* descriptor 0 becomes the command's controlling terminal */
-    bool zygote; /* instead of a command: take commands over the control socket (wire/warm) */
-    bool report; /* instead of a command: report what is seen inside (probe) */
-    bool search; /* tell which repositories the command made */
-    char *bwrap; /* absolute path of bubblewrap */
+    bool tty;         /* descriptor 0 becomes the command's controlling terminal */
+    bool zygote;      /* instead of a command: take commands over the control socket (wire/warm) */
+    bool keep;        /* what the command leaves lives on until its last process has ended */
+    bool own_network; /* with zygote: each command gets a network namespace of its own */
+    bool report;      /* instead of a command: report what is seen inside (probe) */
+    bool search;      /* tell which repositories the command made */
+    char *bwrap;      /* absolute path of bubblewrap */
     char *workspace;
     char *cwd;
     struct strv argv;
@@ -77,6 +81,9 @@ struct plan {
     struct strv guards;  /* pairs: a protected path that is not mounted, what it links to or "" */
     struct strv masks;   /* in the order of laying them: enum plan_mask, then the path */
     struct strv repositories; /* paths of every ".git" that was there; others are new */
+    char *proxy;              /* absolute path of the egress proxy; "" = no network */
+    struct buf egress;        /* the policy, one JSON object (wire/egress) */
+    struct strv publish;      /* ports that the host can reach, in decimal */
     struct strv groups; /* control groups: directory to make it in, file in it, text; and so on */
     uint64_t limits[PLAN_LIMIT_MAX];
     struct buf filter; /* struct sock_filter[] */

@@ -63,6 +63,8 @@ static const struct {
     {"no_new_privs", offsetof(struct probe_result, no_new_privs)},
     {"seccomp", offsetof(struct probe_result, seccomp)},
     {"pid1", offsetof(struct probe_result, pid1)},
+    {"inherited_proc", offsetof(struct probe_result, inherited_proc)},
+    {"egress", offsetof(struct probe_result, egress)},
 };
 
 void probe_write(const struct probe_result *p, struct buf *out)
@@ -77,6 +79,7 @@ void probe_write(const struct probe_result *p, struct buf *out)
     jsonw_kstr(&w, "detail", p->detail);
     jsonw_kstr(&w, "bwrap_path", p->bwrap_path);
     jsonw_kstr(&w, "bwrap_version", p->bwrap_version);
+    jsonw_kstr(&w, "egress_detail", p->egress_detail);
     for (size_t i = 0; i < ARRAY_LEN(facts); i++)
         jsonw_kbool(&w, facts[i].name, *(const bool *)((const char *)p + facts[i].offset));
     jsonw_object_end(&w);
@@ -89,6 +92,7 @@ struct head {
     const char *detail;
     const char *bwrap_path;
     const char *bwrap_version;
+    const char *egress_detail;
 };
 
 static const struct json_field head_fields[] = {
@@ -99,6 +103,7 @@ static const struct json_field head_fields[] = {
     {"detail", JSON_STR, 0, offsetof(struct head, detail)},
     {"bwrap_path", JSON_STR, 0, offsetof(struct head, bwrap_path), 0, 255},
     {"bwrap_version", JSON_STR, 0, offsetof(struct head, bwrap_version), 0, 31},
+    {"egress_detail", JSON_STR, 0, offsetof(struct head, egress_detail), 0, 255},
 };
 
 #define HEAD_FIELDS ARRAY_LEN(head_fields)
@@ -124,7 +129,8 @@ static void all_fields(struct json_field *all)
 
 int probe_read(const char *text, size_t n, struct probe_result *ret, struct err *e)
 {
-    struct reading r = {.head = {.detail = "", .bwrap_path = "", .bwrap_version = ""}};
+    struct reading r = {
+        .head = {.detail = "", .bwrap_path = "", .bwrap_version = "", .egress_detail = ""}};
     struct json_field all[ALL_FIELDS];
     autojson *obj = NULL;
     if (json_parse(text, n, &obj, e) < 0)
@@ -137,6 +143,7 @@ int probe_read(const char *text, size_t n, struct probe_result *ret, struct err 
     snprintf(r.result.detail, sizeof(r.result.detail), "%s", r.head.detail);
     snprintf(r.result.bwrap_path, sizeof(r.result.bwrap_path), "%s", r.head.bwrap_path);
     snprintf(r.result.bwrap_version, sizeof(r.result.bwrap_version), "%s", r.head.bwrap_version);
+    snprintf(r.result.egress_detail, sizeof(r.result.egress_detail), "%s", r.head.egress_detail);
     *ret = r.result;
     return 0;
 }

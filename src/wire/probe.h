@@ -26,7 +26,8 @@
     X(APPARMOR, "apparmor", "AppArmor restricts user namespaces for this program",                 \
       "load the profile /usr/share/apparmor/extra-profiles/bwrap-userns-restrict for bwrap")       \
     X(NO_PROC, "no_proc", "a fresh /proc cannot be mounted inside this container",                 \
-      "run the container with its /proc unmasked (docker: --security-opt systempaths=unconfined)") \
+      "run the container with its /proc unmasked (docker: --security-opt "                         \
+      "systempaths=unconfined), or choose the weaker \"proc\": \"inherited\" for a workspace")     \
     X(SETUID, "setuid", "the helper is installed set-user-ID", "remove the setuid bit")            \
     X(OTHER, "other", "the sandbox could not be built", "see the detail")
 
@@ -46,6 +47,9 @@ struct probe_result {
     bool user_namespace, mount_namespace, pid_namespace, network_namespace, ipc_namespace,
         uts_namespace, cgroup_namespace;
     bool fresh_proc, no_new_privs, seccomp, pid1;
+    bool inherited_proc; /* all but a fresh /proc: it works where an operator chose to do without */
+    bool egress;         /* an enabled network can be set up: a namespace, its rules, a proxy */
+    char egress_detail[256]; /* why not; "" when it can */
 };
 
 const char *probe_cause_name(enum probe_cause cause);

@@ -60,6 +60,7 @@ enum runmsg_kind { RUNMSG_REQUEST, RUNMSG_RESPONSE, RUNMSG_EVENT };
     X(SIGNAL, signal, signal, nothing)                                                             \
     X(LIST, list, list, listing)                                                                   \
     X(PROBE, probe, nothing, probe)                                                                \
+    X(WARM, warm, place, warmth)                                                                   \
     X(CANCEL, cancel, replay, nothing)                                                             \
     X(PING, ping, nothing, nothing)                                                                \
     X(REPLAY, replay, replay, nothing)
@@ -89,6 +90,8 @@ struct runmsg_welcome {
     uint64_t protocol;
     char *worker_id; /* fresh for each worker: ids of another one mean nothing here */
     char *version;
+    uint64_t epoch; /* how many connections it has welcomed, this one included */
+    bool durable;   /* its processes outlive the connection */
 };
 
 struct runmsg_mount {
@@ -108,10 +111,12 @@ struct runmsg_workspace {
     uint64_t profile, network, sandbox, read;
     struct runmsg_items mounts; /* struct runmsg_mount */
     struct strv hide, hidden, env, protect, deny_read, devices;
-    uint64_t git;
+    uint64_t git, network_scope;
     bool shared_tmp, inherited_proc, debug;
     struct runmsg_limits limits;
     char *cgroup_parent;
+    char *egress; /* a policy of wire/egress as text; "" = none */
+    struct strv publish;
 };
 
 struct runmsg_exec {
@@ -147,6 +152,10 @@ struct runmsg_status {
     uint64_t started_ms, ended_ms, timeout_ms, idle_timeout_ms, cpu_us, max_rss_kib, background;
     uint64_t serial, sequence;
     struct strv removed;
+    struct strv denials;
+    char *weaker;
+    struct strv created;
+    bool background_alive, shares_network;
 };
 
 struct runmsg_page {
@@ -187,6 +196,14 @@ struct runmsg_list {
 struct runmsg_listing {
     struct runmsg_items items; /* struct runmsg_status */
     bool more;
+};
+
+struct runmsg_place {
+    char *workspace_id;
+};
+
+struct runmsg_warmth {
+    uint64_t state; /* enum run_warm */
 };
 
 struct runmsg_probe {

@@ -34,9 +34,9 @@ static const struct runmsg_field hello_fields[] = {F(hello, program, STR)};
 SHAPE(hello);
 
 static const struct runmsg_field welcome_fields[] = {
-    F(welcome, protocol, U64),
-    F(welcome, worker_id, STR, .required = true),
-    F(welcome, version, STR),
+    F(welcome, protocol, U64), F(welcome, worker_id, STR, .required = true),
+    F(welcome, version, STR),  F(welcome, epoch, U64),
+    F(welcome, durable, BOOL),
 };
 SHAPE(welcome);
 
@@ -69,11 +69,14 @@ static const struct runmsg_field workspace_fields[] = {
     F(workspace, deny_read, STRV),
     F(workspace, devices, STRV),
     F(workspace, git, U64, .max = 1),
+    F(workspace, network_scope, U64, .max = 1),
     F(workspace, shared_tmp, BOOL),
     F(workspace, inherited_proc, BOOL),
     F(workspace, debug, BOOL),
     F(workspace, limits, OBJECT, .shape = &runmsg_shape_limits),
     F(workspace, cgroup_parent, STR),
+    F(workspace, egress, STR),
+    F(workspace, publish, STRV),
 };
 SHAPE(workspace);
 
@@ -141,6 +144,11 @@ static const struct runmsg_field status_fields[] = {
     F(status, serial, U64),
     F(status, sequence, U64),
     F(status, removed, STRV),
+    F(status, created, STRV),
+    F(status, background_alive, BOOL),
+    F(status, shares_network, BOOL),
+    F(status, denials, STRV),
+    F(status, weaker, STR),
 };
 SHAPE(status);
 
@@ -196,6 +204,14 @@ static const struct runmsg_field listing_fields[] = {
     F(listing, more, BOOL),
 };
 SHAPE(listing);
+
+static const struct runmsg_field place_fields[] = {
+    F(place, workspace_id, STR, .required = true),
+};
+SHAPE(place);
+
+static const struct runmsg_field warmth_fields[] = {F(warmth, state, U64, .max = 2)};
+SHAPE(warmth);
 
 static const struct runmsg_field probe_fields[] = {F(probe, result, STR, .required = true)};
 SHAPE(probe);

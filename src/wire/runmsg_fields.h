@@ -35,6 +35,8 @@ struct runmsg_shape {
     X(signal)                                                                                      \
     X(list)                                                                                        \
     X(listing)                                                                                     \
+    X(place)                                                                                       \
+    X(warmth)                                                                                      \
     X(probe)                                                                                       \
     X(replay)
 

@@ -8,6 +8,8 @@
 
 #define MAGIC 0x52575343u /* "CSWR" */
 #define FLAG_TTY 1u
+#define FLAG_KEEP 2u
+#define FLAGS_ALL (FLAG_TTY | FLAG_KEEP)
 enum head { HEAD_MAGIC, HEAD_FLAGS, HEAD_CWD, HEAD_ARGV, HEAD_ENV, HEAD_WORDS };
 #define HEAD_BYTES (HEAD_WORDS * 4u)
 
@@ -48,7 +50,7 @@ static void put_list(const struct strv *v, struct buf *out)
 void warm_command_write(const struct helper_request *r, struct buf *out)
 {
     put_u32(out, MAGIC);
-    put_u32(out, r->tty ? FLAG_TTY : 0);
+    put_u32(out, (r->tty ? FLAG_TTY : 0) | (r->keep ? FLAG_KEEP : 0));
     put_u32(out, strlen(r->cwd) + 1);
     put_u32(out, list_bytes(&r->argv));
     put_u32(out, list_bytes(&r->env));
@@ -102,11 +104,11 @@ int warm_command_read(const char *bytes, size_t n, struct warm_command *ret, str
     uint32_t len[3];
     for (int i = 0; i < 3; i++)
         len[i] = get_u32(bytes + 4 * (HEAD_CWD + i));
-    if ((flags & ~FLAG_TTY) != 0 || len[0] == 0)
+    if ((flags & ~FLAGS_ALL) != 0 || len[0] == 0)
         return malformed(e, "unknown flags or no working directory");
     if (check_lengths(bytes, n, len, e) < 0)
         return -1;
-    struct warm_command c = {.tty = flags & FLAG_TTY};
+    struct warm_command c = {.tty = flags & FLAG_TTY, .keep = flags & FLAG_KEEP};
     const char *at = bytes + HEAD_BYTES;
     c.cwd = mem_strdup(at);
     take_list(at + len[0], len[1], &c.argv);

@@ -29,6 +29,7 @@ enum warm_fd { WARM_STDIN, WARM_STDOUT, WARM_STDERR, WARM_CONTROL, WARM_FDS };
 
 struct warm_command {
     bool tty;
+    bool keep;
     char *cwd;
     struct strv argv;
     struct strv env; /* laid over the plan's */

@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
     autofree char *plan = NULL;
     try_request(text, n);
     try_verdict(text, n);
-    if (helper_answer_read(text, n, &plan, &e) == 0)
+    if (helper_answer_read(text, n, &plan, NULL, &e) == 0)
         ensure(plan[0] == '/');
     int signal = helper_signal_read(text, n);
     ensure(signal < 0 || (signal >= 1 && signal <= 64));

@@ -1,5 +1,6 @@
 /* wire/egress: what a policy may say, how it is refused, and the two verdicts. */
 #include "../../helpers/unit.h"
+#include "base/mem.h"
 #include "wire/egress.h"
 
 #include <stdio.h>
@@ -280,9 +281,73 @@ static void test_written_as_read(void **state)
     assert_string_equal(buf_cstr(&out), text);
 }
 
+#define RULE_HEAD "{\"host\":\"api.test:8080\",\"header\":\"X-Api-Key\""
+#define SECRET "not for anybody"
+
+static void test_credentials_without_their_files(void **state)
+{
+    (void)state;
+    autoegress p = {0}, copy = {0};
+    autobuf whole = BUF_INIT, shown = BUF_INIT;
+    struct jsonw w;
+    read_policy(
+        "{\"inject\":[{\"host\":\"API.test.:8080\",\"header\":\"X-Api-Key\",\"file\":\"/k\"}]}",
+        &p);
+    egress_policy_dup(&p, &copy);
+    jsonw_init(&w, &whole);
+    egress_policy_write(&copy, &w);
+    assert_non_null(strstr(buf_cstr(&whole), "\"inject\":[" RULE_HEAD ",\"file\":\"/k\"}]"));
+    jsonw_init(&w, &shown);
+    egress_policy_show(&copy, &w);
+    assert_non_null(strstr(buf_cstr(&shown), "\"inject\":[" RULE_HEAD "}]"));
+    assert_null(strstr(buf_cstr(&shown), "/k"));
+}
+
+static void test_credentials_and_their_values(void **state)
+{
+    (void)state;
+    autoegress p = {0};
+    autobuf out = BUF_INIT;
+    struct inject_rules values = {0};
+    struct jsonw w;
+    read_policy("{\"inject\":[" RULE_HEAD ",\"file\":\"/k\"}]}", &p);
+    jsonw_init(&w, &out);
+    jsonw_array(&w);
+    inject_write_value(&p.inject.items[0], SECRET, &w);
+    jsonw_array_end(&w);
+    assert_int_equal(inject_read_values(buf_bytes(&out), out.len, &values, NULL), 0);
+    assert_int_equal(values.len, 1);
+    assert_int_equal(values.items[0].port, 8080);
+    assert_string_equal(values.items[0].header, "X-Api-Key");
+    assert_string_equal(values.items[0].value, SECRET);
+    assert_null(values.items[0].file);
+    inject_fini(&values);
+}
+
+/* No part of a value gets into a message. */
+static void test_values_that_are_none(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", SECRET "\n", SECRET "\r\nX: 1", SECRET "\x7f",
+                                      "\xc3\xa9"};
+    struct err e = {0};
+    char longest[INJECT_VALUE_MAX + 2];
+    memset(longest, 'x', sizeof(longest));
+    assert_int_equal(inject_check_value(longest, INJECT_VALUE_MAX, &e), 0);
+    assert_int_equal(inject_check_value(longest, INJECT_VALUE_MAX + 1, &e), -1);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        assert_int_equal(inject_check_value(bad[i], strlen(bad[i]), &e), -1);
+        assert_int_equal(e.code, ERR_CONFIG_INVALID);
+        assert_null(strstr(e.message, SECRET));
+    }
+}
+
 UNIT_MAIN(cmocka_unit_test(test_refused_documents), cmocka_unit_test(test_patterns),
           cmocka_unit_test(test_deny_wins_and_rules_are_named),
           cmocka_unit_test(test_empty_allows_nothing), cmocka_unit_test(test_methods),
           cmocka_unit_test(test_addresses), cmocka_unit_test(test_local_ports_by_port),
           cmocka_unit_test(test_names_without_port),
-          cmocka_unit_test(test_schema_names_every_member), cmocka_unit_test(test_written_as_read))
+          cmocka_unit_test(test_schema_names_every_member), cmocka_unit_test(test_written_as_read),
+          cmocka_unit_test(test_credentials_without_their_files),
+          cmocka_unit_test(test_credentials_and_their_values),
+          cmocka_unit_test(test_values_that_are_none))

@@ -64,6 +64,8 @@ static void test_there_and_back(void **state)
     r.view.shared_tmp = true;
     r.view.inherited_proc = true;
     r.debug = true;
+    r.keep = true;
+    r.own_network = true;
     r.limits.memory = 1ull << 40;
     r.limits.file_size = 5;
     r.cgroup_parent = mem_strdup("/sys/fs/cgroup/x");
@@ -80,6 +82,7 @@ static void test_there_and_back(void **state)
     assert_int_equal(q.network, HELPER_NETWORK_ENABLED);
     assert_int_equal(q.view.git, VIEW_GIT_COMMIT);
     assert_true(q.view.shared_tmp && q.view.inherited_proc && q.debug);
+    assert_true(q.keep && q.own_network);
     assert_int_equal(q.limits.memory, 1ull << 40);
     assert_int_equal(q.limits.pids, 0);
     helper_request_write(&q, &b);
@@ -101,6 +104,8 @@ static void test_refuses(void **state)
         {"{" HEAD ",\"surprise\":1}", "surprise"},
         {"{\"protocol\":2}", "protocol"},
         {"{" HEAD ",\"read\":\"most\"}", "read"},
+        {"{" HEAD ",\"background\":\"both\"}", "background"},
+        {"{" HEAD ",\"network_scope\":\"host\"}", "network_scope"},
         {"{" HEAD ",\"env\":[\"=x\"]}", "env"},
         {"{" HEAD ",\"env\":[\"novalue\"]}", "env"},
         {"{" HEAD ",\"hidden\":[\"rel\"]}", "hidden"},
@@ -163,13 +168,13 @@ static void test_answers(void **state)
     autobuf b = BUF_INIT;
     autofree char *path = NULL;
     struct err e = {0};
-    helper_answer_write_plan("/tmp/x/plan", &b);
+    helper_answer_write_plan("/tmp/x/plan", NULL, &b);
     assert_string_equal(buf_cstr(&b), "{\"type\":\"prepared\",\"plan_path\":\"/tmp/x/plan\"}\n");
-    assert_int_equal(helper_answer_read(buf_bytes(&b), b.len, &path, &e), 0);
+    assert_int_equal(helper_answer_read(buf_bytes(&b), b.len, &path, NULL, &e), 0);
     assert_string_equal(path, "/tmp/x/plan");
     buf_truncate(&b, 0);
     helper_answer_write_error("no \"such\" thing", &b);
-    assert_int_equal(helper_answer_read(buf_bytes(&b), b.len, &path, &e), -1);
+    assert_int_equal(helper_answer_read(buf_bytes(&b), b.len, &path, NULL, &e), -1);
     assert_int_equal(e.code, ERR_PROCESS_SPAWN_FAILED);
     assert_non_null(strstr(e.message, "no \"such\" thing"));
     static const char *const bad[] = {
@@ -181,9 +186,52 @@ static void test_answers(void **state)
         "{\"type\":\"prepared\",\"plan_path\":\"/a\"} trailing",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_int_equal(helper_answer_read(bad[i], strlen(bad[i]), &path, &e), -1);
+        assert_int_equal(helper_answer_read(bad[i], strlen(bad[i]), &path, NULL, &e), -1);
         assert_int_equal(e.code, ERR_PROCESS_SPAWN_FAILED);
     }
+}
+
+static void test_guards_of_an_answer(void **state)
+{
+    (void)state;
+    autobuf b = BUF_INIT;
+    autofree char *path = NULL;
+    autostrv guards = {0}, got = {0};
+    struct err e = {0};
+    const char *const pairs[] = {"/w/.git", "", "/w/.agents", "else\nwhere"};
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+        strv_add(&guards, pairs[i]);
+    helper_answer_write_plan("/tmp/x/plan", &guards, &b);
+    assert_int_equal(helper_answer_read(buf_bytes(&b), b.len, &path, &got, &e), 0);
+    assert_int_equal(got.len, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(got.items[i], pairs[i]);
+    static const char *const bad[] = {
+        "[]", "[\"/w/.git\"]", "[\"rel\",\"\"]", "[\"/w/../x\",\"\"]", "[\"/w\",1]", "{}"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        buf_truncate(&b, 0);
+        buf_printf(&b, "{\"type\":\"prepared\",\"plan_path\":\"/a\",\"guards\":%s}", bad[i]);
+        assert_int_equal(helper_answer_read(buf_bytes(&b), b.len, &path, &got, &e), -1);
+    }
+    assert_int_equal(got.len, 4); /* as it was */
+}
+
+/* What does not fit is left to process 1. */
+static void test_more_guards_than_an_answer_has_room_for(void **state)
+{
+    (void)state;
+    autobuf b = BUF_INIT;
+    autofree char *path = NULL;
+    autostrv guards = {0}, got = {0};
+    struct err e = {0};
+    for (int i = 0; i < 4000; i++) {
+        strv_addf(&guards, "/w/repository%d/.git/config.worktree", i);
+        strv_add(&guards, "");
+    }
+    helper_answer_write_plan("/tmp/x/plan", &guards, &b);
+    assert_true(b.len < HELPER_LINE_MAX);
+    assert_int_equal(helper_answer_read(buf_bytes(&b), b.len, &path, &got, &e), 0);
+    assert_true(got.len > 100 && got.len % 2 == 0);
 }
 
 static void check_event(const struct helper_verdict *v)
@@ -202,16 +250,25 @@ static void test_events(void **state)
     check_event(&(struct helper_verdict){.event = HELPER_STARTED});
     check_event(&(struct helper_verdict){.event = HELPER_EXEC_FAILED, .value = 2, .message = "m"});
     check_event(&(struct helper_verdict){.event = HELPER_FAILED, .value = 189, .message = "\"x\""});
-    struct helper_verdict end = {.event = HELPER_EXIT,
-                                 .value = 137,
-                                 .background = 3,
-                                 .cpu_us = 1234567890123,
-                                 .max_rss_kib = 4096,
-                                 .removed = {".git", ".codex"},
-                                 .created = {"sub/.git"}};
+    struct helper_verdict end = {
+        .event = HELPER_EXIT,
+        .value = 137,
+        .background = 3,
+        .cpu_us = 1234567890123,
+        .max_rss_kib = 4096,
+        .removed = {".git", ".codex"},
+        .created = {"sub/.git"},
+        .oom_kills = 2,
+        .denials = {{"filter.trace", "ptrace", 3}, {"filter.unobserved", "", 0}}};
+    check_event(&end);
+    end.kept = true;
     check_event(&end);
     end.event = HELPER_SIGNAL;
     end.value = 9;
+    check_event(&end);
+    end.event = HELPER_OVER;
+    end.value = 0;
+    end.kept = false;
     check_event(&end);
     check_event(&(struct helper_verdict){.event = HELPER_TEXT, .message = "bwrap: no"});
 }
@@ -242,6 +299,25 @@ static void test_not_events(void **state)
     }
 }
 
+/* Only an end can say that something lives on, and only by true. */
+static void test_kept_is_strict(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "{\"event\":\"exit\",\"code\":0,\"kept\":1}",
+        "{\"event\":\"exit\",\"code\":0,\"kept\":\"true\"}",
+        "{\"event\":\"exit\",\"code\":0,\"kept\":[true]}",
+        "{\"event\":\"over\",\"kept\":true}",
+        "{\"event\":\"started\",\"kept\":true}",
+    };
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct helper_verdict v;
+        helper_verdict_read(lines[i], strlen(lines[i]), &v);
+        assert_int_not_equal(v.event, HELPER_TEXT);
+        assert_false(v.kept);
+    }
+}
+
 static void test_text_is_bounded(void **state)
 {
     (void)state;
@@ -265,12 +341,16 @@ static void test_longest_names_fit(void **state)
     for (size_t i = 0; i < HELPER_REMOVED_MAX; i++) {
         memset(v.created[i], 1, HELPER_NAME_MAX - 1);
         memset(v.removed[i], 'x', HELPER_NAME_MAX - 1);
+        memset(v.denials[i].rule, 'r', DENIAL_RULE_MAX - 1);
+        memset(v.denials[i].what, 1, DENIAL_WHAT_MAX - 1);
+        v.denials[i].count = DENIAL_COUNT_MAX;
     }
     helper_verdict_write(&v, &b);
     assert_in_range(b.len, 1, HELPER_LINE_MAX);
     helper_verdict_read(buf_bytes(&b), b.len - 1, &back);
     assert_int_equal(back.event, HELPER_EXIT);
     assert_string_equal(back.created[HELPER_REMOVED_MAX - 1], v.created[0]);
+    assert_memory_equal(back.denials, v.denials, sizeof(v.denials));
 }
 
 static void test_removed_is_bounded(void **state)
@@ -310,7 +390,9 @@ static void test_signals(void **state)
 
 UNIT_MAIN(cmocka_unit_test(test_minimal_request), cmocka_unit_test(test_there_and_back),
           cmocka_unit_test(test_refuses), cmocka_unit_test(test_too_many_names),
-          cmocka_unit_test(test_answers), cmocka_unit_test(test_events),
-          cmocka_unit_test(test_not_events), cmocka_unit_test(test_text_is_bounded),
+          cmocka_unit_test(test_answers), cmocka_unit_test(test_guards_of_an_answer),
+          cmocka_unit_test(test_more_guards_than_an_answer_has_room_for),
+          cmocka_unit_test(test_events), cmocka_unit_test(test_not_events),
+          cmocka_unit_test(test_kept_is_strict), cmocka_unit_test(test_text_is_bounded),
           cmocka_unit_test(test_removed_is_bounded), cmocka_unit_test(test_longest_names_fit),
           cmocka_unit_test(test_signals))

@@ -5,7 +5,7 @@
 
 static void make(struct plan *p)
 {
-    *p = (struct plan){.tty = true};
+    *p = (struct plan){.tty = true, .keep = true, .own_network = true};
     p->bwrap = mem_strdup("/usr/bin/bwrap");
     p->workspace = mem_strdup("/w");
     p->cwd = mem_strdup("/w/sub");
@@ -34,7 +34,7 @@ static void test_there_and_back(void **state)
     make(&p);
     plan_write(&p, &a);
     assert_int_equal(plan_read(buf_bytes(&a), a.len, &q, &e), 0);
-    assert_true(q.tty && !q.report);
+    assert_true(q.tty && !q.report && q.keep && q.own_network && !q.zygote);
     assert_string_equal(q.cwd, "/w/sub");
     assert_int_equal(q.argv.len, 3);
     assert_string_equal(q.argv.items[1], "");

@@ -5,7 +5,7 @@
 
 static void make(struct buf *out)
 {
-    struct helper_request r = {.tty = true, .cwd = (char *)"/w/sub"};
+    struct helper_request r = {.tty = true, .keep = true, .cwd = (char *)"/w/sub"};
     strv_add(&r.argv, "sh");
     strv_add(&r.argv, "");
     strv_add(&r.env, "A=");
@@ -23,7 +23,7 @@ static void test_there_and_back(void **state)
     struct err e = {0};
     make(&bytes);
     assert_int_equal(warm_command_read(buf_bytes(&bytes), bytes.len, &c, &e), 0);
-    assert_true(c.tty);
+    assert_true(c.tty && c.keep);
     assert_string_equal(c.cwd, "/w/sub");
     assert_int_equal(c.argv.len, 2);
     assert_string_equal(c.argv.items[0], "sh");

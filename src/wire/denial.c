@@ -1,0 +1,105 @@
+/* wire/denial: see denial.h. */
+#include "wire/denial.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MORE "filter.more"
+#define NOT_OFFERED ""
+
+static const struct denial_rule rules[] = {
+    {"filter.trace", "looking into another process",
+     "\"debug\": true in the workspace's configuration allows it for the command's own processes"},
+    {"filter.process", "reaching into another process's descriptors or memory", NOT_OFFERED},
+    {"filter.namespace", "making or entering a namespace", NOT_OFFERED},
+    {"filter.mount", "changing what is mounted", NOT_OFFERED},
+    {"filter.handle", "opening files by handle, or watching whole file systems", NOT_OFFERED},
+    {"filter.io_uring", "io_uring, which goes round a system call filter", NOT_OFFERED},
+    {"filter.kernel", "a kernel interface that commands do not get", NOT_OFFERED},
+    {"filter.machine", "changing the machine", NOT_OFFERED},
+    {"filter.terminal", "typing into a terminal", NOT_OFFERED},
+    {"filter.socket", "a socket family that is not offered", NOT_OFFERED},
+    {"filter.personality", "an execution domain that weakens memory protection",
+     "\"debug\": true in the workspace's configuration allows turning address randomisation off"},
+    {"filter.other", "a system call that the filter refuses", NOT_OFFERED},
+    {MORE, "further kinds of refused calls; the list has no room for them", NOT_OFFERED},
+    {"filter.unobserved",
+     "the filter refused without telling us: this kernel, or a filter around us, does not let it",
+     NOT_OFFERED},
+    {"protect.name", "a protected name was created; it was taken away again",
+     "take the name out of \"protect\" in the workspace's configuration; for .git see \"git\""},
+    {"network.not_allowed", "a destination that no rule of egress.allow names",
+     "add the host to egress.allow in the workspace's configuration"},
+    {"network.denied", "a destination that a rule of egress.deny names",
+     "take the rule out of egress.deny in the workspace's configuration"},
+    {"network.method_not_allowed", "an HTTP method that egress.methods does not list",
+     "add the method to egress.methods in the workspace's configuration"},
+    {"network.address_not_public", "a name or address of a private, local or special network",
+     "add the address or prefix to egress.private, or a port of this host to egress.local_ports"},
+    {"network.bad_host", "a destination that is not a well-formed host", NOT_OFFERED},
+    {"network.name_mismatch", "a tunnel in which another host was named than for it",
+     "\"fronting\": \"log\" in egress of the workspace's configuration"},
+    {"network.proxy_ended", "the egress proxy ended; from then on there was no network at all",
+     NOT_OFFERED},
+    {"network.more", "further refusals of the network that were not told one by one", NOT_OFFERED},
+    {"limit.memory", "the kernel ended a process because the memory limit was reached",
+     "raise limits.memory of the workspace"},
+};
+
+const struct denial_rule *denial_rule_find(const char *id)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+        if (str_eq(rules[i].id, id))
+            return &rules[i];
+    }
+    return NULL;
+}
+
+size_t denial_layer_len(const char *id)
+{
+    return strcspn(id, ".");
+}
+
+static void count_more(struct denial *d)
+{
+    if (d->count < DENIAL_COUNT_MAX)
+        d->count++;
+}
+
+void denial_count(struct denial *list, const char *rule, const char *what)
+{
+    size_t i = 0;
+    for (; i < DENIAL_MAX - 1 && list[i].rule[0] != '\0'; i++) {
+        if (str_eq(list[i].rule, rule) && str_eq(list[i].what, what)) {
+            count_more(&list[i]);
+            return;
+        }
+    }
+    if (list[i].rule[0] == '\0') {
+        bool last = i == DENIAL_MAX - 1;
+        snprintf(list[i].rule, DENIAL_RULE_MAX, "%s", last ? MORE : rule);
+        snprintf(list[i].what, DENIAL_WHAT_MAX, "%s", last ? "" : what);
+    }
+    count_more(&list[i]);
+}
+
+void denial_add_line(const struct denial *d, struct strv *out)
+{
+    strv_addf(out, "%s %" PRIu64 " %s", d->rule, d->count, d->what);
+}
+
+int denial_read_line(const char *line, struct denial *ret)
+{
+    struct denial d = {0};
+    int at = 0;
+    if (sscanf(line, "%31[a-z_.] %10" SCNu64 "%n", d.rule, &d.count, &at) != 2 || line[at] != ' ' ||
+        d.count > DENIAL_COUNT_MAX)
+        return -EINVAL;
+    snprintf(d.what, sizeof(d.what), "%s", line + at + 1);
+    *ret = d;
+    return 0;
+}
