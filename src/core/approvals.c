@@ -37,7 +37,9 @@ static const unsigned char transitions[STATES][EVENTS] = {
                          [APPROVAL_RELEASE] = TO(GRANTED),
                          [APPROVAL_CONSUME] = TO(CONSUMED),
                          [APPROVAL_REQUEUE] = TO(GRANTED)},
-    [APPROVAL_RESUMING] = {[APPROVAL_CONSUME] = TO(CONSUMED), [APPROVAL_REQUEUE] = TO(GRANTED)},
+    [APPROVAL_RESUMING] = {[APPROVAL_RELEASE] = TO(GRANTED),
+                           [APPROVAL_CONSUME] = TO(CONSUMED),
+                           [APPROVAL_REQUEUE] = TO(GRANTED)},
 };
 
 /* Why a hold in that state does not take the step, and what to do. */
@@ -211,23 +213,24 @@ int approvals_get(struct ledger *l, const char *approval_id, struct approval *re
     return approvals_load(l, approval_id, ret, e);
 }
 
-static int read_list(struct ledger *l, const char *workspace_id, bool active, uint32_t limit,
+static int read_list(struct ledger *l, const struct approval_filter *f, uint32_t limit,
                      struct approval *items, size_t *n, struct err *e)
 {
     static const char sql[] = COLUMNS "WHERE (?1 IS NULL OR workspace_id=?1) AND (?2 = 0 OR " ACTIVE
-                                      ") ORDER BY seq DESC LIMIT ?3";
+                                      ") AND (?3 = 0 OR seq < ?3) ORDER BY seq DESC LIMIT ?4";
     autoquery *s = NULL;
-    int row =
-        ledger_query(l, sql, L_ARGS(L_TEXT(workspace_id), L_INT(active), L_INT(limit)), &s, e);
+    int row = ledger_query(
+        l, sql, L_ARGS(L_TEXT(f->workspace_id), L_INT(f->active), L_INT(f->before), L_INT(limit)),
+        &s, e);
     for (; row == 1; row = ledger_next(l, s, e))
         read_row(s, &items[(*n)++]);
     return row;
 }
 
-int approvals_list(struct ledger *l, const char *workspace_id, bool active, uint32_t limit,
-                   struct approval **ret, size_t *ret_n, struct err *e)
+int approvals_list(struct ledger *l, const struct approval_filter *filter, struct approval **ret,
+                   size_t *ret_n, struct err *e)
 {
-    limit = limit == 0 ? APPROVALS_PAGE_DEFAULT : limit;
+    uint32_t limit = filter->limit == 0 ? APPROVALS_PAGE_DEFAULT : filter->limit;
     if (limit > APPROVALS_PAGE_MAX)
         return err_set(e, ERR_OUTPUT_LIMIT, "limit %u is above APPROVALS_PAGE_MAX (%u)", limit,
                        APPROVALS_PAGE_MAX);
@@ -236,7 +239,7 @@ int approvals_list(struct ledger *l, const char *workspace_id, bool active, uint
         return -1;
     struct approval *items = mem_zalloc(limit, sizeof(*items));
     size_t n = 0;
-    if (read_list(l, workspace_id, active, limit, items, &n, e) < 0) {
+    if (read_list(l, filter, limit, items, &n, e) < 0) {
         approvals_free(items, n);
         return -1;
     }

@@ -4,7 +4,7 @@
  *
  *   pending --grant--> granted --claim--> queued --start--> resuming --consume--> consumed
  *      |                  ^                 |  \--consume (refused before it ran)--> consumed
- *      +--deny--> denied  +----release------+
+ *      +--deny--> denied  +----release------+------------------+
  *
  * Granting is an act of the operator's side: the operator's HTTP token, an elicitation that a
  * person answered, or the command line. The caller that asked can look, resume and withdraw (deny),
@@ -109,10 +109,16 @@ int approvals_create(struct ledger *l, const struct approval_request *request, s
 /* Errors: APPROVAL_NOT_FOUND. */
 int approvals_get(struct ledger *l, const char *approval_id, struct approval *ret, struct err *e);
 
-/* Newest first; workspace_id NULL = all. `active` leaves out the ended. The caller frees with
- * approvals_free. Errors: OUTPUT_LIMIT. */
-int approvals_list(struct ledger *l, const char *workspace_id, bool active, uint32_t limit,
-                   struct approval **ret, size_t *ret_n, struct err *e);
+struct approval_filter {
+    const char *workspace_id; /* NULL = all */
+    bool active;              /* leave out the ended */
+    int64_t before;           /* the seq of the last one seen; 0 = from the newest */
+    uint32_t limit;           /* 0 = APPROVALS_PAGE_DEFAULT */
+};
+
+/* Newest first. The caller frees with approvals_free. Errors: OUTPUT_LIMIT. */
+int approvals_list(struct ledger *l, const struct approval_filter *filter, struct approval **ret,
+                   size_t *ret_n, struct err *e);
 void approvals_free(struct approval *items, size_t n);
 
 /* Decide a pending hold. Durable. self_grant is the operator's setting, for APPROVAL_BY_CALLER.
@@ -132,7 +138,8 @@ int approvals_claim(struct ledger *l, const char *approval_id, struct approval *
 /* The workspace is ours; the call runs next. Durable. Errors: as claim. */
 int approvals_start(struct ledger *l, const char *approval_id, struct err *e);
 
-/* The call did not get its turn (WORKSPACE_BUSY, RESOURCE_QUEUE_FULL): granted again. */
+/* The call certainly did not run, and for a reason that passes (WORKSPACE_BUSY, RESOURCE_QUEUE_FULL
+ * and their like): granted again, also after start. */
 int approvals_release(struct ledger *l, const char *approval_id, struct err *e);
 
 /* The call ran, or was refused for good: keep its result, overwrite the arguments. Durable.

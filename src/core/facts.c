@@ -31,15 +31,22 @@ bool facts_layer_on(const struct facts *f, const struct facts_layer *layer)
     return f->probed && f->probe.works && *(const bool *)((const char *)&f->probe + layer->offset);
 }
 
+/* Whether it can be built for this workspace, which may do without a fresh /proc. */
+static bool works_for(const struct facts *f, const struct workspace *ws)
+{
+    return f->probed && (f->probe.works || (ws->inherited_proc && f->probe.inherited_proc));
+}
+
 enum facts_mode facts_mode(const struct facts *f, const struct workspace *ws)
 {
-    if (ws->environment != ENVIRONMENT_HOST || ws->network == NETWORK_ENABLED)
+    bool enabled = ws->network == NETWORK_ENABLED;
+    if (ws->environment != ENVIRONMENT_HOST)
         return FACTS_REFUSED;
     if (!f->probed)
         return FACTS_PROBING;
-    if (f->probe.works)
-        return FACTS_SANDBOXED;
-    return ws->sandbox == SANDBOX_REQUIRED ? FACTS_REFUSED : FACTS_HOST;
+    if (works_for(f, ws))
+        return enabled && !f->probe.egress ? FACTS_REFUSED : FACTS_SANDBOXED;
+    return enabled || ws->sandbox == SANDBOX_REQUIRED ? FACTS_REFUSED : FACTS_HOST;
 }
 
 const char *facts_mode_name(enum facts_mode mode)
@@ -63,23 +70,31 @@ static int refuse_demanded(const struct facts *f, const struct workspace *ws, st
                    probe_cause_remedy(p->cause));
 }
 
+/* Never a direct network, and never a run without the one that was configured (R17). */
+static int refuse_network(const struct facts *f, const struct workspace *ws, struct err *e)
+{
+    const struct probe_result *p = &f->probe;
+    return err_set(e, ERR_PROCESS_SPAWN_FAILED,
+                   "the workspace \"%s\" has \"network\": \"enabled\", which commands get in the "
+                   "sandbox by the egress proxy only, and that cannot be set up here: %s%s%s; "
+                   "nothing was started; for the operator: %s",
+                   ws->id, p->works ? p->egress_detail : probe_cause_what(p->cause),
+                   p->works || p->detail[0] == '\0' ? "" : ": ", p->works ? "" : p->detail,
+                   p->works ? "see codespace-egress-proxy(1), or set \"network\": \"restricted\""
+                            : probe_cause_remedy(p->cause));
+}
+
 int facts_check_exec(const struct facts *f, const struct workspace *ws, struct err *e)
 {
     if (ws->environment != ENVIRONMENT_HOST)
         return policy_check(ws, POLICY_EXEC, e);
-    if (ws->network == NETWORK_ENABLED)
-        return err_set(e, ERR_PROCESS_SPAWN_FAILED,
-                       "the workspace \"%s\" has \"network\": \"enabled\", which commands get by a "
-                       "proxy only (codespace-egress-proxy), and this version has none; nothing "
-                       "was started; without network they run with \"network\": \"restricted\", "
-                       "which only an operator can set",
-                       ws->id);
     if (!f->probed)
         return err_set(e, ERR_SANDBOX_UNAVAILABLE,
                        "whether the sandbox works here is not known yet; nothing was started; try "
                        "again");
     if (facts_mode(f, ws) == FACTS_REFUSED)
-        return refuse_demanded(f, ws, e);
+        return ws->network == NETWORK_ENABLED ? refuse_network(f, ws, e)
+                                              : refuse_demanded(f, ws, e);
     return 0;
 }
 
@@ -171,10 +186,20 @@ static void write_tty_and_lifetime(struct jsonw *w)
 
 static void write_process(const struct facts *f, const struct workspace *ws, struct jsonw *w)
 {
-    static const char *const capabilities[] = {
-        "handles",   "survives_request_end", "write_stdin",      "incremental_read",
-        "terminate", "output_combined",      "separate_streams", "wait_for_end",
-        NULL};
+    static const char *const capabilities[] = {"handles",
+                                               "survives_request_end",
+                                               "write_stdin",
+                                               "incremental_read",
+                                               "terminate",
+                                               "output_combined",
+                                               "separate_streams",
+                                               "wait_for_end",
+                                               "list",
+                                               "signal",
+                                               "read_by_line",
+                                               "idle_timeout",
+                                               "exclusive",
+                                               NULL};
     bool available = policy_check(ws, POLICY_EXEC, NULL) == 0 && facts_mode(f, ws) != FACTS_REFUSED;
     open_object(w, "process");
     jsonw_kbool(w, "available", available);
@@ -221,13 +246,22 @@ static void write_why_off(const struct facts *f, struct jsonw *w)
     jsonw_kstr(w, "remedy", probe_cause_remedy(f->probe.cause));
 }
 
+/* For commands of this workspace. */
+static bool is_on_for(const struct facts *f, const struct workspace *ws,
+                      const struct facts_layer *layer)
+{
+    bool given_up = ws->inherited_proc && str_eq(layer->name, "fresh_proc");
+    return works_for(f, ws) && !given_up &&
+           *(const bool *)((const char *)&f->probe + layer->offset);
+}
+
 static void write_isolation(const struct facts *f, const struct workspace *ws, struct jsonw *w)
 {
     enum facts_mode mode = facts_mode(f, ws);
     struct err refusal = {0};
     open_object(w, "isolation");
     jsonw_kbool(w, "file_tools_workspace_scoped", true);
-    jsonw_kstr(w, "command_sandbox", f->probed && f->probe.works ? "linux-sandbox" : "none");
+    jsonw_kstr(w, "command_sandbox", works_for(f, ws) ? "linux-sandbox" : "none");
     jsonw_kstr(w, "mode", facts_mode_name(mode));
     if (mode == FACTS_REFUSED && facts_check_exec(f, ws, &refusal) < 0)
         jsonw_kstr(w, "refusal", refusal.message);
@@ -235,18 +269,56 @@ static void write_isolation(const struct facts *f, const struct workspace *ws, s
     write_why_off(f, w);
     open_object(w, "layers");
     for (const struct facts_layer *layer = facts_layers; layer->name != NULL; layer++)
-        jsonw_kbool(w, layer->name, facts_layer_on(f, layer));
+        jsonw_kbool(w, layer->name, is_on_for(f, ws, layer));
     jsonw_object_end(w);
     jsonw_object_end(w);
 }
 
+/* Whose loopback the next command would have. */
+static const char *scope_now(const struct facts *f, const struct workspace *ws)
+{
+    if (facts_mode(f, ws) == FACTS_HOST)
+        return "host";
+    if (ws->network_scope == NETWORK_SCOPE_COMMAND || f->warm == FACTS_WARM_OFF)
+        return "command";
+    return f->warm == FACTS_WARM_ON ? "workspace" : "unknown";
+}
+
+static void write_start(const struct facts *f, struct jsonw *w)
+{
+    static const char *const names[] = {
+        [FACTS_WARM_UNKNOWN] = "unknown", [FACTS_WARM_OFF] = "off", [FACTS_WARM_ON] = "on"};
+    open_object(w, "start");
+    jsonw_kstr(w, "warm", names[f->warm]);
+    jsonw_object_end(w);
+}
+
+/* What the proxy is told, and what it is not. */
+static void write_egress(const struct facts *f, const struct workspace *ws, struct jsonw *w)
+{
+    if (f->probed && !f->probe.egress)
+        jsonw_kstr(w, "proxy_missing", f->probe.egress_detail);
+    jsonw_key(w, "egress");
+    egress_policy_show(&ws->egress, w);
+    jsonw_key(w, "publish");
+    jsonw_array(w);
+    for (size_t i = 0; i < ws->n_publish; i++)
+        jsonw_uint(w, ws->publish[i]);
+    jsonw_array_end(w);
+}
+
 static void write_network(const struct facts *f, const struct workspace *ws, struct jsonw *w)
 {
-    bool enforced = f->probed && f->probe.works && f->probe.network_namespace;
+    bool enforced = works_for(f, ws) && f->probe.network_namespace;
     open_object(w, "network");
     jsonw_kstr(w, "policy", network_name(ws->network));
     jsonw_kstr(w, "enforcement", enforced ? "enforced" : "none");
     jsonw_kbool(w, "client_may_escalate", false);
+    jsonw_kstr(w, "scope", network_scope_name(ws->network_scope));
+    jsonw_kstr(w, "scope_now", scope_now(f, ws));
+    jsonw_kbool(w, "proxy", ws->network == NETWORK_ENABLED && enforced && f->probe.egress);
+    if (ws->network == NETWORK_ENABLED)
+        write_egress(f, ws, w);
     jsonw_object_end(w);
 }
 
@@ -324,6 +396,7 @@ void facts_write_execution(const struct facts *f, const struct workspace *ws, st
     write_serialization(w);
     write_isolation(f, ws, w);
     write_network(f, ws, w);
+    write_start(f, w);
     jsonw_kstr(w, "approvals", approvals_name(ws->approvals));
     write_view(f, ws, w);
     write_limits(f, w);

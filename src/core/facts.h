@@ -28,12 +28,16 @@ struct facts_limit {
     uint64_t value;
 };
 
+/* Do commands of the workspace start warm at this moment? */
+enum facts_warm { FACTS_WARM_UNKNOWN, FACTS_WARM_OFF, FACTS_WARM_ON };
+
 struct facts {
     bool probed;               /* false while the probe still runs: nothing is claimed */
     struct probe_result probe; /* as the helper said it */
     uint64_t timeout_ms;       /* default wall-clock limit of a command */
     uint64_t timeout_max_ms;
     uint64_t max_processes;
+    enum facts_warm warm;             /* of the workspace that is told about, asked just now */
     uint64_t output_ring;             /* bytes of output kept per process */
     const struct facts_limit *limits; /* more rows for execution.limits, up to one without a name;
                                          NULL = none */
@@ -55,8 +59,8 @@ bool facts_layer_on(const struct facts *f, const struct facts_layer *layer);
 enum facts_mode {
     FACTS_SANDBOXED, /* under codespace-linux-sandbox */
     FACTS_HOST,      /* on the host without a sandbox: restricted, preferred, probe failed (R13) */
-    FACTS_REFUSED,   /* exec fails: the sandbox is demanded, network "enabled" needs a proxy that
-                        this version does not have, or nothing runs in that environment */
+    FACTS_REFUSED,   /* exec fails: the sandbox is demanded, network "enabled" cannot be set up,
+                        or nothing runs in that environment */
     FACTS_PROBING,   /* not known yet */
 };
 

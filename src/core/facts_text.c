@@ -46,8 +46,14 @@ static bool by_host(const struct facts *f, const struct workspace *ws)
 
 static bool by_network(const struct facts *f, const struct workspace *ws)
 {
-    (void)f;
-    return runs_commands(ws) && ws->network == NETWORK_ENABLED;
+    return runs_commands(ws) && ws->network == NETWORK_ENABLED &&
+           facts_mode(f, ws) == FACTS_REFUSED;
+}
+
+static bool by_proxy(const struct facts *f, const struct workspace *ws)
+{
+    return runs_commands(ws) && ws->network == NETWORK_ENABLED &&
+           facts_mode(f, ws) == FACTS_SANDBOXED;
 }
 
 static bool by_demand(const struct facts *f, const struct workspace *ws)
@@ -173,9 +179,14 @@ void facts_exec_summary(const struct facts *f, const struct registry *r, struct 
         put_sandboxed(f, r, out);
     else
         put_unsandboxed(f, r, out);
-    sentence_about(f, r, by_network,
-                   "Commands are refused (PROCESS_SPAWN_FAILED), because network \"enabled\" needs "
-                   "a proxy that this version does not have, in: ",
+    sentence_about(
+        f, r, by_network,
+        "Commands are refused (PROCESS_SPAWN_FAILED), because network \"enabled\" cannot "
+        "be set up here, in: ",
+        ".", out);
+    sentence_about(f, r, by_proxy,
+                   "Network by a proxy, to the destinations of workspace_info "
+                   "(execution.network.egress) only, in: ",
                    ".", out);
     buf_puts(out, " No argument changes this; enforcement is not a permission.");
 }
@@ -208,9 +219,10 @@ static void put_file_rules(const struct facts *f, struct buf *out)
     bool sandboxed = f->probed && f->probe.works;
     buf_printf(out,
                "Files: paths are relative to the workspace; absolute ones, ones that leave it and "
-               "symbolic links are refused. read and find take optional offset and limit (at most "
-               "%u bytes, %u paths; else OUTPUT_LIMIT); truncated means go on at next_offset. "
-               "content_lossy: bytes were not UTF-8. incomplete: the walk met a bound. "
+               "symbolic links are refused. read, find and search take optional offset and limit "
+               "(at most %u bytes, %u paths; else OUTPUT_LIMIT); truncated: go on at "
+               "next_offset. "
+               "content_lossy: not UTF-8. incomplete: the walk met a bound. "
                "listing_version changes with the list.\n",
                FILES_READ_MAX, FILES_FIND_MAX);
     buf_printf(out,
@@ -232,7 +244,8 @@ static void put_command_rules(const struct facts *f, struct buf *out)
     buf_puts(out,
              "read_process goes on from a cursor; output_lost: older output was dropped. EOF is "
              "not success: process_status tells state, termination (exited, signaled, timeout, "
-             "terminated) and exit_code. dispatch_status unknown: perhaps started. tty gives a "
+             "terminated) and exit_code. dispatch_status unknown: perhaps started; list_processes "
+             "shows. tty gives a "
              "24x80 PTY unless rows and cols say else (tty_size is not an argument); "
              "process_resize changes it. PROCESS_NOT_TTY: it runs on pipes. PROCESS_NOT_RUNNING: "
              "it has ended.\n");
@@ -244,8 +257,8 @@ static void put_conflict_rules(struct buf *out)
              "Patches of a workspace run one after another; commands run beside them and each "
              "other. WORKSPACE_BUSY: held just now, repeat later. RESOURCE_QUEUE_FULL: too many "
              "wait. PROCESS_LIMIT: end a process first. approvals=confirm: patches and "
-             "commands are refused, because this version cannot hold them for a confirmation; a "
-             "hold is no grant and no boundary.");
+             "commands answer APPROVAL_REQUIRED with an approval_id and wait for a person, whom "
+             "you cannot replace; then operation_resume runs them once. A hold is no grant.");
 }
 
 void facts_instructions(const struct facts *f, const struct registry *r, struct buf *out)

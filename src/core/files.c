@@ -222,7 +222,7 @@ static int scan_file(struct scan *s)
 /* End the window before a character that it would cut, unless nothing would be left. */
 static void trim_window(struct scan *s)
 {
-    if (s->offset + s->content.len >= s->size)
+    if (s->q->exact || s->offset + s->content.len >= s->size)
         return;
     size_t whole = utf8_whole_prefix(buf_bytes(&s->content), s->content.len);
     if (whole > 0)
@@ -356,7 +356,7 @@ static int check_forms(const struct read_request *q, struct err *e)
     bool lines = q->first_line > 0 || q->n_lines > 0;
     if ((lines && q->tail_lines > 0) || (q->offset > 0 && (lines || q->tail_lines > 0)))
         return err_set(e, ERR_INVALID_ARGUMENT,
-                       "ask for bytes (offset), for lines (first_line, n_lines) or for the last "
+                       "ask for bytes (offset), for lines (start_line, max_lines) or for the last "
                        "lines (tail_lines), not for several of them");
     return 0;
 }

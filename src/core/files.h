@@ -21,10 +21,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The window of one read, default and largest. */
+/* The window of one read: largest, and when none is named. The latter is about 20,000 tokens of
+ * code, below what clients let one answer have. */
 #define FILES_READ_MAX (1u << 20)
-/* Paths of one find page, default and largest. */
+#define FILES_READ_DEFAULT (64u << 10)
+/* Paths of one find page, the largest. Where no limit is named, a page ends at so many bytes. */
 #define FILES_FIND_MAX 10000u
+#define FILES_FIND_DEFAULT_BYTES (48u << 10)
 /* Bounds of a walk: directories within directories, and names looked at. A walk that meets one says
  * `incomplete`. */
 #define FILES_WALK_DEPTH_MAX 64u
@@ -66,6 +69,7 @@ struct read_request {
     uint64_t first_line;
     uint64_t n_lines;
     uint64_t tail_lines;
+    bool exact;                  /* the window may cut a character */
     uint64_t quick_max;          /* not 0: a larger file is not read; see below */
     struct version_cache *cache; /* or NULL */
     const atomic_bool *cancel;   /* or NULL; CANCELLED when it turns true */
@@ -101,6 +105,8 @@ struct find_request {
     bool fold_case;     /* ASCII letters match in either case */
     bool ignore_files;  /* leave out what .gitignore and .ignore say; see core/ignore */
     bool details;       /* fill `entries` */
+    uint64_t max_bytes; /* of the paths of a page; 0 = no bound. One path is always given */
+    const char *listing_version; /* not NULL: VERSION_CONFLICT when the listing is another one */
 };
 
 struct find_page {
@@ -129,6 +135,15 @@ int files_find(const struct workspace *ws, const char *glob, uint64_t offset, ui
 /* In all its forms. Symbolic links are listed when asked for, never followed. */
 int files_find_request(const struct workspace *ws, const struct find_request *q,
                        struct find_page *ret, struct err *e);
+
+/* The same in pieces, so that a long walk does not hold a thread of a pool: begin, step until it no
+ * longer says 1, free. What `q` points to is borrowed until then. NULL: refused, as above. */
+struct find_walk;
+struct find_walk *files_find_begin(const struct workspace *ws, const struct find_request *q,
+                                   struct err *e);
+/* Walk for about so long. 1: there is more to do. 0: *ret is filled. -1. */
+int files_find_step(struct find_walk *w, uint64_t budget_ms, struct find_page *ret, struct err *e);
+void files_find_free(struct find_walk *w);
 
 /* "sha256:<hex>" of n bytes. */
 void files_version(const void *bytes, size_t n, char ret[FILES_VERSION_LEN]);

@@ -23,24 +23,33 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Bytes of directory entries that are read at a time. */
 #define ENTRIES_CHUNK (32u << 10)
 
+/* What the details of a path add to an answer, about. */
+#define DETAILS_BYTES 100u
+
 /* Stores of version control systems. */
 static const char *const vcs_names[] = {".git", ".hg", ".svn", ".jj"};
 
-struct walk {
+struct find_walk {
     const struct workspace *ws;
-    const struct glob *glob;
-    const struct find_request *q;
+    struct glob glob;
+    struct find_request request;
+    const struct find_request *q; /* the same */
     unsigned kinds;
     struct ignore ignore;
     size_t entries_cap;
     struct strv stack; /* paths still to visit, last first; see push_directory() */
+    bool begun;        /* the root was entered */
     uint64_t seen;     /* names looked at */
+    uint64_t bytes;    /* of the page's paths */
+    bool full;         /* the page is */
     struct version_hash hash;
+    bool hashed; /* it has ended */
     struct find_page page;
 };
 
@@ -50,7 +59,8 @@ void find_page_fini(struct find_page *p)
     free(steal(p->entries));
 }
 
-__attribute__((format(printf, 2, 3))) static void cut_short(struct walk *w, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void cut_short(struct find_walk *w, const char *format,
+                                                            ...)
 {
     if (w->page.incomplete)
         return;
@@ -61,9 +71,16 @@ __attribute__((format(printf, 2, 3))) static void cut_short(struct walk *w, cons
     w->page.incomplete = true;
 }
 
-static bool cancelled(const struct walk *w)
+static bool cancelled(const struct find_walk *w)
 {
     return w->q->cancel != NULL && atomic_load_explicit(w->q->cancel, memory_order_relaxed);
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 /* ---- one directory ---- */
@@ -89,7 +106,7 @@ static unsigned char entry_type(int dir, const struct dirent64 *d)
 }
 
 /* The path as the pattern sees it: in lower case when case does not count. */
-static const char *for_glob(const struct walk *w, const char *path, char folded[PATH_LEN_MAX])
+static const char *for_glob(const struct find_walk *w, const char *path, char folded[PATH_LEN_MAX])
 {
     size_t i = 0;
     if (!w->q->fold_case)
@@ -108,13 +125,13 @@ static unsigned depth_of(const char *base)
     return depth;
 }
 
-static bool wants_directory(struct walk *w, const char *path, const char *name)
+static bool wants_directory(struct find_walk *w, const char *path, const char *name)
 {
     char folded[PATH_LEN_MAX];
-    if (!glob_may_enter(w->glob, for_glob(w, path, folded)) ||
+    if (!glob_may_enter(&w->glob, for_glob(w, path, folded)) ||
         policy_check_read_path(w->ws, path, NULL) < 0)
         return false;
-    if (is_vcs(name) && !glob_names(w->glob, name)) {
+    if (is_vcs(name) && !glob_names(&w->glob, name)) {
         w->page.vcs_skipped++;
         return false;
     }
@@ -122,10 +139,10 @@ static bool wants_directory(struct walk *w, const char *path, const char *name)
 }
 
 /* Is it listed itself? */
-static bool wants_entry(struct walk *w, const char *path, enum find_kind kind)
+static bool wants_entry(struct find_walk *w, const char *path, enum find_kind kind)
 {
     char folded[PATH_LEN_MAX];
-    return (w->kinds & FIND_KIND(kind)) != 0 && glob_match(w->glob, for_glob(w, path, folded)) &&
+    return (w->kinds & FIND_KIND(kind)) != 0 && glob_match(&w->glob, for_glob(w, path, folded)) &&
            policy_check_read_path(w->ws, path, NULL) == 0;
 }
 
@@ -145,7 +162,7 @@ static enum find_kind kind_of(unsigned char type)
 
 /* What the stack holds is a path to list, or with "//" at the end a directory to enter: so a
  * directory comes before what is in it. */
-static void push_directory(struct walk *w, char path[PATH_LEN_MAX], const char *name,
+static void push_directory(struct find_walk *w, char path[PATH_LEN_MAX], const char *name,
                            struct strv *found)
 {
     size_t n = strlen(path);
@@ -159,7 +176,7 @@ static void push_directory(struct walk *w, char path[PATH_LEN_MAX], const char *
         strv_add(found, path);
 }
 
-static void take_entry(struct walk *w, int dir, const char *base, const struct dirent64 *d,
+static void take_entry(struct find_walk *w, int dir, const char *base, const struct dirent64 *d,
                        struct strv *found)
 {
     if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
@@ -186,7 +203,7 @@ static void take_entry(struct walk *w, int dir, const char *base, const struct d
 }
 
 /* Append what is wanted of the open directory. 0 or -errno. */
-static int list_entries(struct walk *w, int dir, const char *base, struct strv *found)
+static int list_entries(struct find_walk *w, int dir, const char *base, struct strv *found)
 {
     _Alignas(struct dirent64) char chunk[ENTRIES_CHUNK];
     ssize_t n = 0;
@@ -224,7 +241,7 @@ static bool is_gone(int error)
 }
 
 /* Push what is wanted of the directory `base` ("" or ending in '/'). */
-static void enter(struct walk *w, const char *base)
+static void enter(struct find_walk *w, const char *base)
 {
     if (depth_of(base) > FILES_WALK_DEPTH_MAX) {
         cut_short(w, "directories nested deeper than FILES_WALK_DEPTH_MAX (%u)",
@@ -247,7 +264,7 @@ static void enter(struct walk *w, const char *base)
 /* ---- the walk ---- */
 
 /* Ask about the path that was added last; its directory is opened beneath the root again. */
-static void add_details(struct walk *w)
+static void add_details(struct find_walk *w)
 {
     struct find_page *p = &w->page;
     struct stat st;
@@ -269,11 +286,23 @@ static void add_details(struct walk *w)
     p->entries[p->paths.len - 1] = entry;
 }
 
-static void emit(struct walk *w, char *path)
+/* Pages have no holes: what follows a path that did not fit belongs to the next one. */
+static bool has_room(struct find_walk *w, size_t n)
+{
+    const struct find_page *p = &w->page;
+    w->bytes += n + (w->q->details ? DETAILS_BYTES : 0);
+    if (p->paths.len >= w->q->limit ||
+        (w->q->max_bytes > 0 && w->bytes > w->q->max_bytes && p->paths.len > 0))
+        w->full = true;
+    return !w->full;
+}
+
+static void emit(struct find_walk *w, char *path)
 {
     struct find_page *p = &w->page;
-    version_add(&w->hash, path, strlen(path) + 1);
-    if (p->total >= p->offset && p->paths.len < w->q->limit) {
+    size_t n = strlen(path) + 1;
+    version_add(&w->hash, path, n);
+    if (p->total >= p->offset && has_room(w, n)) {
         strv_add_take(&p->paths, path);
         if (w->q->details)
             add_details(w);
@@ -283,9 +312,13 @@ static void emit(struct walk *w, char *path)
     p->total++;
 }
 
-static void visit_all(struct walk *w)
+/* False when the time is over and there is more to visit. */
+static bool visit_for(struct find_walk *w, uint64_t budget_ms)
 {
-    enter(w, "");
+    uint64_t until = now_ms() + budget_ms;
+    if (!w->begun)
+        enter(w, "");
+    w->begun = true;
     while (w->stack.len > 0 && !cancelled(w)) {
         char *path = w->stack.items[--w->stack.len];
         size_t n = strlen(path);
@@ -296,29 +329,61 @@ static void visit_all(struct walk *w)
         path[n - 1] = '\0';
         enter(w, path);
         free(path);
+        if (now_ms() >= until && w->stack.len > 0)
+            return false;
     }
+    return true;
 }
 
-static int run_walk(struct walk *w, struct find_page *ret, struct err *e)
+static void end_listing(struct find_walk *w)
 {
-    version_begin(&w->hash);
-    visit_all(w);
+    struct find_page *p = &w->page;
     if (w->ignore.cut)
         cut_short(w,
                   "an ignore file was left out: IGNORE_FILE_MAX (%u bytes), IGNORE_RULES_MAX (%u)",
                   IGNORE_FILE_MAX, IGNORE_RULES_MAX);
-    const char *marker = w->page.incomplete ? "incomplete" : "complete";
+    const char *marker = p->incomplete ? "incomplete" : "complete";
     version_add(&w->hash, marker, strlen(marker));
-    version_end(&w->hash, w->page.listing_version);
+    version_end(&w->hash, p->listing_version);
+    w->hashed = true;
+    p->truncated = p->offset + p->paths.len < p->total;
+}
+
+static int check_listing(const struct find_walk *w, struct err *e)
+{
+    const char *asked = w->q->listing_version;
+    if (asked == NULL || strcmp(asked, w->page.listing_version) == 0)
+        return 0;
+    return err_set(e, ERR_VERSION_CONFLICT,
+                   "the listing has changed: it is %s now, not %.80s; start again at offset 0",
+                   w->page.listing_version, asked);
+}
+
+int files_find_step(struct find_walk *w, uint64_t budget_ms, struct find_page *ret, struct err *e)
+{
+    if (!visit_for(w, budget_ms))
+        return 1;
+    if (cancelled(w))
+        return err_set(e, ERR_CANCELLED, "find was cancelled after %" PRIu64 " names", w->seen);
+    end_listing(w);
+    if (check_listing(w, e) < 0)
+        return -1;
+    *ret = w->page;
+    w->page = (struct find_page){0};
+    return 0;
+}
+
+void files_find_free(struct find_walk *w)
+{
+    if (w == NULL)
+        return;
+    if (!w->hashed)
+        version_end(&w->hash, w->page.listing_version);
     strv_fini(&w->stack);
     ignore_fini(&w->ignore);
-    if (cancelled(w)) {
-        find_page_fini(&w->page);
-        return err_set(e, ERR_CANCELLED, "find was cancelled after %" PRIu64 " names", w->seen);
-    }
-    w->page.truncated = w->page.offset + w->page.paths.len < w->page.total;
-    *ret = w->page;
-    return 0;
+    find_page_fini(&w->page);
+    glob_fini(&w->glob);
+    free(w);
 }
 
 static int compile_glob(const struct find_request *q, struct glob *g, struct err *e)
@@ -329,24 +394,40 @@ static int compile_glob(const struct find_request *q, struct glob *g, struct err
     return glob_compile(folded != NULL ? folded : q->glob, g, e);
 }
 
+struct find_walk *files_find_begin(const struct workspace *ws, const struct find_request *q,
+                                   struct err *e)
+{
+    struct glob g = {0};
+    if (files_check_limit(q->limit, FILES_FIND_MAX, "FILES_FIND_MAX", e) < 0 ||
+        policy_check(ws, POLICY_READ, e) < 0)
+        return NULL;
+    if (files_root_gone(ws)) {
+        files_root_error(ws, e);
+        return NULL;
+    }
+    if (compile_glob(q, &g, e) < 0)
+        return NULL;
+    struct find_walk *w = mem_new(struct find_walk);
+    w->ws = ws;
+    w->glob = g;
+    w->request = *q;
+    w->q = &w->request;
+    w->kinds = q->kinds != 0 ? q->kinds : FIND_KIND(FIND_FILE);
+    w->page.offset = q->offset;
+    version_begin(&w->hash);
+    return w;
+}
+
 int files_find_request(const struct workspace *ws, const struct find_request *q,
                        struct find_page *ret, struct err *e)
 {
-    if (files_check_limit(q->limit, FILES_FIND_MAX, "FILES_FIND_MAX", e) < 0 ||
-        policy_check(ws, POLICY_READ, e) < 0)
+    struct find_walk *w = files_find_begin(ws, q, e);
+    int rc = 1;
+    if (w == NULL)
         return -1;
-    if (files_root_gone(ws))
-        return files_root_error(ws, e);
-    struct glob g = {0};
-    if (compile_glob(q, &g, e) < 0)
-        return -1;
-    struct walk w = {.ws = ws,
-                     .glob = &g,
-                     .q = q,
-                     .kinds = q->kinds != 0 ? q->kinds : FIND_KIND(FIND_FILE),
-                     .page = {.offset = q->offset}};
-    int rc = run_walk(&w, ret, e);
-    glob_fini(&g);
+    while (rc > 0)
+        rc = files_find_step(w, UINT32_MAX, ret, e);
+    files_find_free(w);
     return rc;
 }
 

@@ -231,32 +231,36 @@ int intents_get(struct ledger *l, const char *intent_id, struct intent *ret, str
     return load(l, intent_id, ret, e);
 }
 
-static int read_list(struct ledger *l, const struct work *w, struct intent *items, size_t *n,
-                     struct err *e)
+static int read_list(struct ledger *l, const struct work *w, uint32_t offset, uint32_t limit,
+                     struct intent *items, size_t *n, struct err *e)
 {
     static const char sql[] =
         COLUMNS "WHERE work_id=?1 OR (work_id IS NULL AND workspace_id=?2) ORDER BY CASE state"
                 " WHEN 'claimed' THEN 0 WHEN 'queued' THEN 1 WHEN 'draft' THEN 2 ELSE 3 END,"
-                " position LIMIT ?3";
+                " position, intent_id LIMIT ?3 OFFSET ?4";
     autoquery *s = NULL;
     int row = ledger_query(
-        l, sql, L_ARGS(L_TEXT(w->work_id), L_TEXT(w->workspace_id), L_INT(INTENTS_PAGE_MAX)), &s,
-        e);
+        l, sql, L_ARGS(L_TEXT(w->work_id), L_TEXT(w->workspace_id), L_INT(limit), L_INT(offset)),
+        &s, e);
     for (; row == 1; row = ledger_next(l, s, e))
         read_row(s, &items[(*n)++]);
     return row;
 }
 
-int intents_list(struct ledger *l, const char *work_id, struct intent **ret, size_t *ret_n,
-                 struct err *e)
+int intents_list(struct ledger *l, const char *work_id, uint32_t offset, uint32_t limit,
+                 struct intent **ret, size_t *ret_n, struct err *e)
 {
+    limit = limit == 0 ? INTENTS_PAGE_DEFAULT : limit;
+    if (limit > INTENTS_PAGE_MAX)
+        return err_set(e, ERR_OUTPUT_LIMIT, "limit %u is above INTENTS_PAGE_MAX (%u)", limit,
+                       INTENTS_PAGE_MAX);
     autotxn txn = {0};
     autowork w = {0};
     if (ledger_begin(l, LEDGER_READ, &txn, e) < 0 || works_load(l, work_id, &w, e) < 0)
         return -1;
-    struct intent *items = mem_zalloc(INTENTS_PAGE_MAX, sizeof(*items));
+    struct intent *items = mem_zalloc(limit, sizeof(*items));
     size_t n = 0;
-    if (read_list(l, &w, items, &n, e) < 0) {
+    if (read_list(l, &w, offset, limit, items, &n, e) < 0) {
         intents_free(items, n);
         return -1;
     }

@@ -25,8 +25,9 @@
 #define INTENTS_BODY_MAX 65536u
 /* Drafts and queued instructions of a workspace. */
 #define INTENTS_OPEN_MAX 1000u
-/* Rows of a list; the active come first. */
-#define INTENTS_PAGE_MAX 2000u
+/* Rows of a list: default and largest. All bodies of a page are below 32 MiB. */
+#define INTENTS_PAGE_DEFAULT 100u
+#define INTENTS_PAGE_MAX 500u
 
 enum intent_kind { INTENT_FOLLOW_UP, INTENT_NOTE, INTENT_STOP_NOTICE };
 enum intent_delivery { INTENT_NEXT_CHECKPOINT, INTENT_AFTER_CURRENT_WORK, INTENT_NEXT_WORK };
@@ -73,9 +74,10 @@ int intents_add(struct ledger *l, const char *work_id, enum intent_kind kind,
 int intents_get(struct ledger *l, const char *intent_id, struct intent *ret, struct err *e);
 
 /* The work's instructions and the workspace's unattached ones: claimed, queued, draft, the rest;
- * then by position. The caller frees with intents_free. Errors: WORK_NOT_FOUND. */
-int intents_list(struct ledger *l, const char *work_id, struct intent **ret, size_t *ret_n,
-                 struct err *e);
+ * then by position. A page of `limit` rows (0 = INTENTS_PAGE_DEFAULT) from the offset-th on. The
+ * caller frees with intents_free. Errors: WORK_NOT_FOUND, OUTPUT_LIMIT. */
+int intents_list(struct ledger *l, const char *work_id, uint32_t offset, uint32_t limit,
+                 struct intent **ret, size_t *ret_n, struct err *e);
 
 /* Change a draft or queued instruction; delivery -1 = as it is. Errors of the three:
  * INTENT_NOT_FOUND, INTENT_ALREADY_CLAIMED, INTENT_NOT_EDITABLE (its state, or a stop notice);

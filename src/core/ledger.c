@@ -7,8 +7,8 @@
 #include "core/ledger_file.h"
 #include "core/ledger_schema.h"
 #include "core/ledger_sql.h"
+#include "core/version.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -321,21 +321,18 @@ int ledger_prune(struct ledger *l, struct err *e)
 
 void ledger_hash(const struct ledger_part *parts, size_t n, char ret[LEDGER_HASH_LEN])
 {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned len = 0;
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    ensure(ctx != NULL && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) == 1);
+    char version[FILES_VERSION_LEN];
+    struct version_hash h;
+    version_begin(&h);
     for (size_t i = 0; i < n; i++) {
         uint64_t head = parts[i].data == NULL ? UINT64_MAX : parts[i].len;
         unsigned char bytes[8];
         for (int b = 0; b < 8; b++)
             bytes[b] = (unsigned char)(head >> (8 * b));
-        ensure(EVP_DigestUpdate(ctx, bytes, sizeof(bytes)) == 1);
+        version_add(&h, bytes, sizeof(bytes));
         if (parts[i].data != NULL)
-            ensure(EVP_DigestUpdate(ctx, parts[i].data, parts[i].len) == 1);
+            version_add(&h, parts[i].data, parts[i].len);
     }
-    ensure(EVP_DigestFinal_ex(ctx, digest, &len) == 1 && len == 32);
-    EVP_MD_CTX_free(ctx);
-    for (unsigned i = 0; i < len; i++)
-        snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+    version_end(&h, version);
+    memcpy(ret, strchr(version, ':') + 1, LEDGER_HASH_LEN);
 }

@@ -13,6 +13,7 @@
 
 struct side {
     const struct lines *lines;
+    size_t first; /* line of hashes[0]; what is before it, and behind the last, is common */
     uint64_t *hashes;
     bool *marks;
 };
@@ -42,21 +43,26 @@ static uint64_t hash_line(struct text t, uint8_t eol)
     return h;
 }
 
-static void side_init(struct side *s, const struct lines *lines, bool *marks)
+static void side_init(struct side *s, const struct lines *lines, size_t first, size_t end,
+                      bool *marks)
 {
-    *s = (struct side){lines, mem_zalloc(lines->n, sizeof(uint64_t)), marks};
-    for (size_t i = 0; i < lines->n; i++)
-        s->hashes[i] = hash_line(lines_text(lines, i), lines->items[i].eol);
+    *s = (struct side){lines, first, mem_zalloc(end - first + 1, sizeof(uint64_t)), marks};
+    for (size_t i = first; i < end; i++)
+        s->hashes[i - first] = hash_line(lines_text(lines, i), lines->items[i].eol);
+}
+
+static bool same_line(const struct lines *a, size_t i, const struct lines *b, size_t j)
+{
+    const struct line *x = &a->items[i];
+    const struct line *y = &b->items[j];
+    return x->len == y->len && x->eol == y->eol &&
+           memcmp(a->bytes + x->at, b->bytes + y->at, x->len) == 0;
 }
 
 static bool equal(const struct search *s, size_t i, size_t j)
 {
-    if (s->a.hashes[i] != s->b.hashes[j])
-        return false;
-    const struct line *x = &s->a.lines->items[i];
-    const struct line *y = &s->b.lines->items[j];
-    return x->len == y->len && x->eol == y->eol &&
-           memcmp(s->a.lines->bytes + x->at, s->b.lines->bytes + y->at, x->len) == 0;
+    return s->a.hashes[i - s->a.first] == s->b.hashes[j - s->b.first] &&
+           same_line(s->a.lines, i, s->b.lines, j);
 }
 
 /* One diagonal k of one direction: how far it comes with one difference more. */
@@ -161,20 +167,34 @@ static void compare(struct search *s, struct box x)
         s->b.marks[i] = true;
 }
 
+/* What is left of two files without the lines that both begin and end with: mostly little, so
+ * nothing is hashed or kept for the rest. */
+static struct box trim_ends(const struct lines *a, const struct lines *b)
+{
+    struct box x = {0, a->n, 0, b->n};
+    while (x.a0 < x.a1 && x.b0 < x.b1 && same_line(a, x.a0, b, x.b0))
+        x.a0++, x.b0++;
+    while (x.a0 < x.a1 && x.b0 < x.b1 && same_line(a, x.a1 - 1, b, x.b1 - 1))
+        x.a1--, x.b1--;
+    return x;
+}
+
 void linediff(const struct lines *a, const struct lines *b, bool *removed, bool *added,
               uint64_t *budget)
 {
     struct search s = {0};
+    struct box x = trim_ends(a, b);
+    size_t left = x.a1 - x.a0 + (x.b1 - x.b0) + 1;
     size_t lines = a->n + b->n + 1;
     size_t limit = *budget / lines;
     limit = limit < LIMIT_MIN ? LIMIT_MIN : limit > LIMIT_MAX ? LIMIT_MAX : limit;
     /* There are no more differences than lines. */
-    s.limit = (int32_t)(limit < lines ? limit : lines);
-    side_init(&s.a, a, removed);
-    side_init(&s.b, b, added);
+    s.limit = (int32_t)(limit < left ? limit : left);
+    side_init(&s.a, a, x.a0, x.a1, removed);
+    side_init(&s.b, b, x.b0, x.b1, added);
     s.forward = mem_zalloc((size_t)s.limit * 2 + 5, sizeof(int32_t));
     s.backward = mem_zalloc((size_t)s.limit * 2 + 5, sizeof(int32_t));
-    compare(&s, (struct box){0, a->n, 0, b->n});
+    compare(&s, x);
     *budget -= s.steps < *budget ? s.steps : *budget;
     free(s.a.hashes);
     free(s.b.hashes);

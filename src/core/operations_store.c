@@ -108,14 +108,14 @@ static int insert(struct ledger *l, const struct op_request *q, const struct op_
 {
     static const char sql[] =
         "INSERT INTO operations(operation_id, workspace_id, kind, operation_key, fingerprint,"
-        " work_id, approval_id, reverts, status, created_ms, argv_sha256)"
-        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        " work_id, approval_id, reverts, status, created_ms, argv_sha256, process_id)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     return ledger_run(l, sql,
                       L_ARGS(L_TEXT(r->operation_id), L_TEXT(q->workspace_id),
                              L_TEXT(kind_words[q->kind]), L_TEXT(q->key), L_TEXT(q->fingerprint),
                              L_TEXT(q->work_id), L_TEXT(q->approval_id), L_TEXT(q->reverts),
                              L_TEXT(status_words[r->status]), L_INT(r->created_ms),
-                             L_TEXT(q->argv_sha256)),
+                             L_TEXT(q->argv_sha256), L_TEXT(q->process_id)),
                       e);
 }
 
@@ -124,7 +124,7 @@ static int insert_new(struct ledger *l, const struct op_request *q, struct op_re
                       struct err *e)
 {
     *ret = (struct op_record){
-        .operation_id = str_new_id("op-"),
+        .operation_id = q->operation_id != NULL ? mem_strdup(q->operation_id) : str_new_id("op-"),
         .workspace_id = mem_strdup(q->workspace_id),
         .key = mem_strdup(q->key),
         .fingerprint = mem_strdup(q->fingerprint),
@@ -139,58 +139,13 @@ static int insert_new(struct ledger *l, const struct op_request *q, struct op_re
     };
     if (q->argv_sha256 != NULL)
         snprintf(ret->command.argv_sha256, sizeof(ret->command.argv_sha256), "%s", q->argv_sha256);
+    if (q->process_id != NULL)
+        snprintf(ret->command.process_id, sizeof(ret->command.process_id), "%s", q->process_id);
     op_record_add_event(ret, ret->created_ms, "minted", "", "");
     if (insert(l, q, ret, e) < 0)
         return -1;
     ret->seq = sqlite3_last_insert_rowid(l->db);
     return 0;
-}
-
-/* Retention is nobody's request: when it fails the next run tries again. */
-static void prune_when_due(struct ledger *l, bool due)
-{
-    struct err e = {0};
-    if (due && ledger_prune(l, &e) < 0)
-        log_warn("%s", e.message);
-}
-
-int opstore_begin(struct ledger *l, const struct op_request *q, enum ledger_sync sync,
-                  struct op_record *ret, struct err *e)
-{
-    ensure((q->kind == OP_REVERT) == (q->reverts != NULL));
-    ensure((q->kind == OP_COMMAND) == (q->argv_sha256 != NULL));
-    if (check_key(q->key, e) < 0)
-        return -1;
-    autotxn txn = {0};
-    autorecord record = {0};
-    if (ledger_begin(l, sync, &txn, e) < 0)
-        return -1;
-    int r = find_key(l, q, &record, e);
-    int64_t undone = 0;
-    if (r == 0 && q->kind == OP_REVERT &&
-        opstore_check_revertible(l, q->workspace_id, q->reverts, &undone, e) < 0)
-        return -1;
-    if (r == 0 && insert_new(l, q, &record, e) < 0)
-        return -1;
-    bool due = r == 0 && l->role == LEDGER_GATEWAY && ++l->since_prune >= LEDGER_PRUNE_EVERY;
-    if (r < 0 || ledger_commit(&txn, e) < 0)
-        return -1;
-    prune_when_due(l, due);
-    *ret = record;
-    record = (struct op_record){0};
-    return r;
-}
-
-int opstore_peek(struct ledger *l, const struct op_request *q, struct op_record *ret, struct err *e)
-{
-    autotxn txn = {0};
-    if (check_key(q->key, e) < 0)
-        return -1;
-    if (q->key == NULL)
-        return 0;
-    if (ledger_begin(l, LEDGER_READ, &txn, e) < 0)
-        return -1;
-    return find_key(l, q, ret, e);
 }
 
 static int replace_changes(struct ledger *l, int64_t seq, const struct patch_change *changes,
@@ -238,25 +193,18 @@ static int store_inverse(struct ledger *l, int64_t seq, const void *inverse, siz
     return ledger_put(l, sql, L_ARGS(L_INT(seq), L_INT(n), L_BLOB(inverse, n)), e);
 }
 
-int opstore_plan(struct ledger *l, const char *operation_id, const struct patch_change *changes,
-                 size_t n_changes, const void *inverse, size_t inverse_len, enum ledger_sync sync,
-                 struct err *e)
+static int store_plan(struct ledger *l, int64_t seq, const struct op_plan *p, struct err *e)
 {
     static const char sql[] = "UPDATE operations SET planned_ms=?2, plan_note=?3 WHERE seq=?1";
-    bool kept = inverse != NULL && inverse_len <= OPSTORE_INVERSE_MAX;
-    const char *note = inverse == NULL || kept
+    bool kept = p->inverse != NULL && p->inverse_len <= OPSTORE_INVERSE_MAX;
+    const char *note = p->inverse == NULL || kept
                            ? ""
                            : "no inverse is kept: it is larger than OPSTORE_INVERSE_MAX (64 MiB)";
-    int64_t seq = 0;
-    autotxn txn = {0};
-    if (ledger_begin(l, sync, &txn, e) < 0 || check_unfinished(l, operation_id, &seq, e) < 0 ||
-        replace_changes(l, seq, changes, n_changes, e) < 0)
+    if (replace_changes(l, seq, p->changes, p->n_changes, e) < 0)
         return -1;
-    if (kept && store_inverse(l, seq, inverse, inverse_len, e) < 0)
+    if (kept && store_inverse(l, seq, p->inverse, p->inverse_len, e) < 0)
         return -1;
-    if (ledger_run(l, sql, L_ARGS(L_INT(seq), L_INT(ledger_now_ms(l)), L_TEXT(note)), e) < 0)
-        return -1;
-    return ledger_commit(&txn, e);
+    return ledger_put(l, sql, L_ARGS(L_INT(seq), L_INT(ledger_now_ms(l)), L_TEXT(note)), e);
 }
 
 int opstore_settle(struct ledger *l, const char *operation_id, const struct op_outcome *o,
@@ -275,6 +223,150 @@ int opstore_settle(struct ledger *l, const char *operation_id, const struct op_o
                              L_TEXT(reason == NULL ? "" : reason), L_INT(ledger_now_ms(l)),
                              L_INT(recovered)),
                       e);
+}
+
+/* Outcome and end in one statement: commands are many. */
+static int update_command(struct ledger *l, int64_t seq, const struct op_end *end, struct err *e)
+{
+    static const char sql[] =
+        "UPDATE operations SET termination=?2, exit_code=?3, signal=?4, denials=?5,"
+        " started_ms=coalesce(?6, started_ms), ended_ms=?7, status=?8, error_code='', reason=?9,"
+        " finished_ms=?10, recovered=0 WHERE seq=?1";
+    struct ledger_value values[] = {
+        L_INT(seq),
+        L_TEXT(end->termination),
+        L_INT(end->exit_code),
+        L_INT(end->signal),
+        L_TEXT(end->denials),
+        L_INT(end->started_ms),
+        L_INT(end->ended_ms),
+        L_TEXT(status_words[end->status]),
+        L_TEXT(end->reason == NULL ? "" : end->reason),
+        L_INT(ledger_now_ms(l)),
+    };
+    if (!end->has_exit_code)
+        values[2].type = LEDGER_NULL;
+    if (end->started_ms == 0)
+        values[5].type = LEDGER_NULL;
+    return ledger_put(l, sql, values, ARRAY_LEN(values), e);
+}
+
+/* `seq` of a row that was just made; 0 = find it, and see that it has no end yet. */
+static int settle_command(struct ledger *l, const char *operation_id, int64_t seq,
+                          const struct op_end *end, struct err *e)
+{
+    if (end->denials != NULL && strlen(end->denials) > OPSTORE_DENIALS_MAX)
+        return err_set(e, ERR_LIMIT_EXCEEDED,
+                       "the denials of %s have %zu bytes and OPSTORE_DENIALS_MAX is %u; record the "
+                       "first ones and how many there were",
+                       operation_id, strlen(end->denials), OPSTORE_DENIALS_MAX);
+    if (seq == 0 && check_unfinished(l, operation_id, &seq, e) < 0)
+        return -1;
+    return update_command(l, seq, end, e);
+}
+
+/* Retention is nobody's request: when it fails the next run tries again. */
+static void prune_when_due(struct ledger *l, bool due)
+{
+    struct err e = {0};
+    if (due && ledger_prune(l, &e) < 0)
+        log_warn("%s", e.message);
+}
+
+/* What follows the new row in its transaction; at most one of them. */
+struct next_step {
+    const struct op_plan *plan;
+    const struct op_outcome *outcome;
+    const struct op_end *end;
+};
+
+static int take_step(struct ledger *l, const struct op_record *r, const struct next_step *next,
+                     struct err *e)
+{
+    int64_t seq = 0;
+    if (next->plan != NULL)
+        return store_plan(l, r->seq, next->plan, e);
+    if (next->outcome != NULL)
+        return opstore_settle(l, r->operation_id, next->outcome, false, &seq, e);
+    if (next->end != NULL)
+        return settle_command(l, r->operation_id, r->seq, next->end, e);
+    return 0;
+}
+
+static int begin(struct ledger *l, const struct op_request *q, const struct next_step *next,
+                 enum ledger_sync sync, struct op_record *ret, struct err *e)
+{
+    ensure((q->kind == OP_REVERT) == (q->reverts != NULL));
+    ensure((q->kind == OP_COMMAND) == (q->argv_sha256 != NULL));
+    if (check_key(q->key, e) < 0)
+        return -1;
+    autotxn txn = {0};
+    autorecord record = {0};
+    if (ledger_begin(l, sync, &txn, e) < 0)
+        return -1;
+    int r = find_key(l, q, &record, e);
+    int64_t undone = 0;
+    if (r == 0 && q->kind == OP_REVERT &&
+        opstore_check_revertible(l, q->workspace_id, q->reverts, &undone, e) < 0)
+        return -1;
+    if (r == 0 && (insert_new(l, q, &record, e) < 0 || take_step(l, &record, next, e) < 0))
+        return -1;
+    bool due = r == 0 && l->role == LEDGER_GATEWAY && ++l->since_prune >= LEDGER_PRUNE_EVERY;
+    if (r < 0 || ledger_commit(&txn, e) < 0)
+        return -1;
+    prune_when_due(l, due);
+    *ret = record;
+    record = (struct op_record){0};
+    return r;
+}
+
+int opstore_begin(struct ledger *l, const struct op_request *q, enum ledger_sync sync,
+                  struct op_record *ret, struct err *e)
+{
+    return begin(l, q, &(struct next_step){0}, sync, ret, e);
+}
+
+int opstore_begin_planned(struct ledger *l, const struct op_request *q, const struct op_plan *plan,
+                          enum ledger_sync sync, struct op_record *ret, struct err *e)
+{
+    return begin(l, q, &(struct next_step){.plan = plan}, sync, ret, e);
+}
+
+int opstore_record(struct ledger *l, const struct op_request *q, const struct op_outcome *outcome,
+                   enum ledger_sync sync, struct op_record *ret, struct err *e)
+{
+    return begin(l, q, &(struct next_step){.outcome = outcome}, sync, ret, e);
+}
+
+int opstore_record_command(struct ledger *l, const struct op_request *q, const struct op_end *end,
+                           enum ledger_sync sync, struct op_record *ret, struct err *e)
+{
+    return begin(l, q, &(struct next_step){.end = end}, sync, ret, e);
+}
+
+int opstore_peek(struct ledger *l, const struct op_request *q, struct op_record *ret, struct err *e)
+{
+    autotxn txn = {0};
+    if (check_key(q->key, e) < 0)
+        return -1;
+    if (q->key == NULL)
+        return 0;
+    if (ledger_begin(l, LEDGER_READ, &txn, e) < 0)
+        return -1;
+    return find_key(l, q, ret, e);
+}
+
+int opstore_plan(struct ledger *l, const char *operation_id, const struct patch_change *changes,
+                 size_t n_changes, const void *inverse, size_t inverse_len, enum ledger_sync sync,
+                 struct err *e)
+{
+    struct op_plan plan = {changes, n_changes, inverse, inverse_len};
+    int64_t seq = 0;
+    autotxn txn = {0};
+    if (ledger_begin(l, sync, &txn, e) < 0 || check_unfinished(l, operation_id, &seq, e) < 0 ||
+        store_plan(l, seq, &plan, e) < 0)
+        return -1;
+    return ledger_commit(&txn, e);
 }
 
 int opstore_finish(struct ledger *l, const char *operation_id, const struct op_outcome *outcome,
@@ -304,36 +396,11 @@ int opstore_start_command(struct ledger *l, const char *operation_id, const char
     return ledger_commit(&txn, e);
 }
 
-static int update_command(struct ledger *l, int64_t seq, const struct op_end *end, struct err *e)
-{
-    static const char sql[] =
-        "UPDATE operations SET termination=?2, exit_code=?3, signal=?4, denials=?5,"
-        " started_ms=coalesce(?6, started_ms), ended_ms=?7 WHERE seq=?1";
-    struct ledger_value values[] = {
-        L_INT(seq),           L_TEXT(end->termination), L_INT(end->exit_code), L_INT(end->signal),
-        L_TEXT(end->denials), L_INT(end->started_ms),   L_INT(end->ended_ms),
-    };
-    if (!end->has_exit_code)
-        values[2].type = LEDGER_NULL;
-    if (end->started_ms == 0)
-        values[5].type = LEDGER_NULL;
-    return ledger_put(l, sql, values, ARRAY_LEN(values), e);
-}
-
 int opstore_end_command(struct ledger *l, const char *operation_id, const struct op_end *end,
                         enum ledger_sync sync, struct err *e)
 {
-    if (end->denials != NULL && strlen(end->denials) > OPSTORE_DENIALS_MAX)
-        return err_set(e, ERR_LIMIT_EXCEEDED,
-                       "the denials of %s have %zu bytes and OPSTORE_DENIALS_MAX is %u; record the "
-                       "first ones and how many there were",
-                       operation_id, strlen(end->denials), OPSTORE_DENIALS_MAX);
-    struct op_outcome outcome = {.status = end->status, .reason = end->reason};
-    int64_t seq = 0;
     autotxn txn = {0};
-    if (ledger_begin(l, sync, &txn, e) < 0 ||
-        opstore_settle(l, operation_id, &outcome, false, &seq, e) < 0 ||
-        update_command(l, seq, end, e) < 0)
+    if (ledger_begin(l, sync, &txn, e) < 0 || settle_command(l, operation_id, 0, end, e) < 0)
         return -1;
     return ledger_commit(&txn, e);
 }

@@ -8,7 +8,9 @@
  *   (write files)
  *   opstore_finish  the outcome; LAZY is enough, because opstore_recover() finds it out again by
  *                   comparing the planned versions with the disk
- * One fsync an operation. Whoever has no plan (a runner elsewhere) begins DURABLE instead.
+ * One fsync an operation. Who plans in memory before anything is written takes the first two steps
+ * at once (opstore_begin_planned), and what comes to nothing is recorded with its outcome
+ * (opstore_record). Whoever has no plan (a runner elsewhere) begins DURABLE instead.
  * For a command: begin LAZY, opstore_start_command, opstore_end_command. A command's row protects
  * nothing that we write, so it costs no fsync; it survives the death of the gateway all the same.
  *
@@ -122,6 +124,8 @@ struct op_request {
     const char *work_id, *approval_id; /* NULL = none */
     const char *reverts;               /* OP_REVERT: the operation to undo */
     const char *argv_sha256;           /* OP_COMMAND */
+    const char *operation_id;          /* an id of str_new_id("op-"); NULL = minted here */
+    const char *process_id;            /* OP_COMMAND: what it will have; NULL = not known yet */
 };
 
 /* Mint an operation. 0: new. 1: the key was used for the same fingerprint; *ret is that operation
@@ -142,6 +146,19 @@ int opstore_plan(struct ledger *l, const char *operation_id, const struct patch_
                  size_t n_changes, const void *inverse, size_t inverse_len, enum ledger_sync sync,
                  struct err *e);
 
+/* What will be written: see opstore_plan. */
+struct op_plan {
+    const struct patch_change *changes;
+    size_t n_changes;
+    const void *inverse;
+    size_t inverse_len;
+};
+
+/* opstore_begin and, when that is new, opstore_plan in one transaction. */
+int opstore_begin_planned(struct ledger *l, const struct op_request *request,
+                          const struct op_plan *plan, enum ledger_sync sync, struct op_record *ret,
+                          struct err *e);
+
 struct op_outcome {
     enum op_status status;
     const struct err *refusal;          /* NULL = none: its code and message are kept */
@@ -153,6 +170,12 @@ struct op_outcome {
 /* Record the outcome, once. Errors: OPERATION_NOT_FOUND; INTERNAL when it was recorded before. */
 int opstore_finish(struct ledger *l, const char *operation_id, const struct op_outcome *outcome,
                    enum ledger_sync sync, struct err *e);
+
+/* opstore_begin and, when that is new, opstore_finish in one transaction: for what had no effect
+ * (refused, checked). The record is as opstore_begin gives it, without the outcome. */
+int opstore_record(struct ledger *l, const struct op_request *request,
+                   const struct op_outcome *outcome, enum ledger_sync sync, struct op_record *ret,
+                   struct err *e);
 
 /* The command is dispatched as process_id. plan_sha256 may be NULL. */
 int opstore_start_command(struct ledger *l, const char *operation_id, const char *process_id,
@@ -168,6 +191,11 @@ struct op_end {
     const char *denials; /* JSON array of at most OPSTORE_DENIALS_MAX bytes, or NULL */
     uint64_t started_ms, ended_ms;
 };
+
+/* opstore_begin of a command and, when that is new, its end in one transaction. */
+int opstore_record_command(struct ledger *l, const struct op_request *request,
+                           const struct op_end *end, enum ledger_sync sync, struct op_record *ret,
+                           struct err *e);
 
 /* Record the end of a command, once. Errors as opstore_finish, LIMIT_EXCEEDED (denials). */
 int opstore_end_command(struct ledger *l, const char *operation_id, const struct op_end *end,

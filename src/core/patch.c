@@ -147,13 +147,38 @@ static void take_back(const struct work *w, struct patch_result *r)
     }
 }
 
+/* `staged` for the transaction; see patch.h. */
+struct stage {
+    const struct patch_request *q;
+    bool called;
+};
+
+static int on_staged(void *user, struct err *e)
+{
+    struct stage *s = user;
+    s->called = true;
+    return s->q->staged != NULL ? s->q->staged(s->q->user, e) : 0;
+}
+
 static int write_plan(const struct workspace *ws, const struct patch_request *q, struct work *w,
                       struct patch_result *r, struct err *e)
 {
     struct err why = {0};
-    struct txn_env env = {.root_fd = ws->root_fd, .journal = q->journal, .lax = q->lax};
+    struct err ignored;
+    struct stage stage = {.q = q};
+    struct txn_env env = {.root_fd = ws->root_fd,
+                          .journal = q->journal,
+                          .lax = q->lax,
+                          .staged = on_staged,
+                          .user = &stage};
     enum txn_outcome out = txn_run(&env, w->ops, w->n, w->standing, &why);
+    if (!stage.called)
+        (void)on_staged(&stage, &ignored);
     bool conflict = why.code == ERR_VERSION_CONFLICT || why.code == ERR_ADD_FILE_EXISTS;
+    if (out == TXN_STOPPED) {
+        *e = why;
+        return -1;
+    }
     if (out == TXN_APPLIED) {
         r->durable = !q->lax;
         r->status = PATCH_APPLIED;
@@ -275,7 +300,9 @@ static int carry_out(const struct workspace *ws, const struct patch_request *q, 
         for (size_t i = 0; i < r->n_changes; i++)
             r->changes[i].after[0] = '\0';
     } else {
-        rc = write_plan(ws, q, &w, r, e);
+        rc = q->planned != NULL ? q->planned(q->user, r, e) : 0;
+        if (rc == 0)
+            rc = write_plan(ws, q, &w, r, e);
     }
     work_fini(&w);
     return rc;

@@ -83,6 +83,8 @@ struct patch_expect {
     const char *version; /* "sha256:..." or "absent" */
 };
 
+struct patch_result;
+
 struct patch_request {
     const char *text;
     size_t text_len;
@@ -101,6 +103,15 @@ struct patch_request {
     bool lax;
     bool want_diff;    /* fill `diff` */
     bool want_inverse; /* fill `inverse` */
+    /* Called once when the plan stands and nothing is written yet (not with check_only): `result`
+     * has the changes with their versions after, and the inverse, and stays as it is until
+     * `staged` was called. That comes once after a `planned` of 0: when everything is on the disk
+     * under temporary names and before the first file changes, or when that failed and nothing
+     * will. Negative from either: nothing changes and patch_apply() returns -1 with that error.
+     * NULL = not called. */
+    int (*planned)(void *user, const struct patch_result *result, struct err *e);
+    int (*staged)(void *user, struct err *e);
+    void *user;
 };
 
 struct patch_result {

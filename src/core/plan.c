@@ -67,9 +67,10 @@ static int read_content(struct plan *p, struct plan_file *f, int fd, struct err 
     do {
         n = read(fd, to + have, size + 1 - have);
         have += n > 0 ? (size_t)n : 0;
-    } while ((n > 0 && have <= size) || (n < 0 && errno == EINTR));
+    } while ((n > 0 && have < size) || (n < 0 && errno == EINTR));
     if (n < 0)
         return files_error(e, errno, f->path, "read");
+    /* One that grew has another size now, so nothing has to be read to see its end. */
     struct stat now;
     if (have != size || fstat(fd, &now) < 0 || !filemeta_same(&f->st, &now))
         return changed_meanwhile(f, e);

@@ -34,13 +34,12 @@ int policy_check(const struct workspace *ws, enum policy_action action, struct e
             "this server has no backend for, so %s is not possible; only an operator "
             "can change that (\"environment\": \"local\")",
             ws->id, environment_name(ws->environment), action_texts[action]);
-    if (action != POLICY_READ && ws->approvals == APPROVALS_CONFIRM)
-        return err_set(e, ERR_UNAUTHORIZED,
-                       "the workspace \"%s\" asks for a confirmation before %s, and this version "
-                       "has no way to give one; only an operator can change that (\"approvals\": "
-                       "\"off\")",
-                       ws->id, action_texts[action]);
     return 0;
+}
+
+bool policy_asks(const struct workspace *ws, enum policy_action action)
+{
+    return action != POLICY_READ && ws->approvals == APPROVALS_CONFIRM;
 }
 
 /* The hidden path that `path` is or lies in, or NULL. */
@@ -203,17 +202,27 @@ void policy_host_environment(const struct workspace *ws, char *const *env, bool 
 
 /* ---- the request ---- */
 
+/* The sockets that an enabled network reaches by their path, after the operator's mounts. */
+static void add_sockets(const struct workspace *ws, struct view *v)
+{
+    for (size_t i = 0; i < ws->egress.unix_sockets.len; i++)
+        v->mounts[v->n_mounts++] =
+            (struct view_mount){mem_strdup(ws->egress.unix_sockets.items[i]), false, false};
+}
+
 static void compile_view(const struct workspace *ws, struct view *v)
 {
     v->read = ws->read;
     v->workspace = mem_strdup(ws->root);
     v->workspace_writable = policy_permits(ws, POLICY_WRITE);
-    if (ws->n_mounts > 0)
-        v->mounts = mem_zalloc(ws->n_mounts, sizeof(*v->mounts));
+    size_t n = ws->n_mounts + ws->egress.unix_sockets.len;
+    if (n > 0)
+        v->mounts = mem_zalloc(n, sizeof(*v->mounts));
     for (; v->n_mounts < ws->n_mounts; v->n_mounts++) {
         const struct view_mount *m = &ws->mounts[v->n_mounts];
         v->mounts[v->n_mounts] = (struct view_mount){mem_strdup(m->path), m->writable};
     }
+    add_sockets(ws, v);
     add_all(&v->hidden, ws->hidden.items);
     add_all(&v->protect, (char *const *)view_protected);
     add_all(&v->protect, ws->protect.items);
@@ -234,7 +243,12 @@ void policy_compile(const struct workspace *ws, const struct policy_command *com
     ret->network =
         ws->network == NETWORK_ENABLED ? HELPER_NETWORK_ENABLED : HELPER_NETWORK_RESTRICTED;
     ret->debug = ws->debug;
+    ret->own_network = ws->network_scope == NETWORK_SCOPE_COMMAND;
     ret->limits = ws->limits;
+    ret->n_publish = ws->n_publish;
+    memcpy(ret->publish, ws->publish, sizeof(ret->publish));
+    if (ws->network == NETWORK_ENABLED)
+        egress_policy_dup(&ws->egress, &ret->egress);
     ret->cgroup_parent = mem_strdup(ws->cgroup_parent);
     add_all(&ret->argv, command->argv);
     strv_addf(&ret->env, "PWD=%s", ret->cwd);

@@ -19,10 +19,13 @@ enum policy_action { POLICY_READ, POLICY_WRITE, POLICY_EXEC };
 /* What the profile alone grants (permissions.* of workspace_info). */
 bool policy_permits(const struct workspace *ws, enum policy_action action);
 
-/* Profile, then environment, then approvals (a demand for confirmation that nobody can give holds
- * everything but reading: never run what an operator wanted to be asked about). Errors:
- * UNAUTHORIZED with the rule and what an operator would change. */
+/* Profile, then environment. Errors: UNAUTHORIZED with the rule and what an operator would
+ * change. */
 int policy_check(const struct workspace *ws, enum policy_action action, struct err *e);
+
+/* Does the operator want a person asked before each of these ("approvals": "confirm")? Who can hold
+ * a call asks this after policy_check() (mcp/approval_gate). */
+bool policy_asks(const struct workspace *ws, enum policy_action action);
 
 /* May the file tools write `path` (relative, already normalised by path_normalise)? Not below a
  * hidden path, and neither the protected names directly under the root nor what lies in them.

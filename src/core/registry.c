@@ -30,6 +30,7 @@ void workspace_free(struct workspace *ws)
     strv_fini(&ws->deny_read);
     strv_fini(&ws->devices);
     free(ws->cgroup_parent);
+    egress_policy_fini(&ws->egress);
     free(ws->root);
     free(ws->id);
     free(ws);
@@ -95,6 +96,11 @@ const char *profile_name(enum profile p)
 const char *network_name(enum network_policy n)
 {
     return n == NETWORK_RESTRICTED ? "restricted" : "enabled";
+}
+
+const char *network_scope_name(enum network_scope s)
+{
+    return s == NETWORK_SCOPE_COMMAND ? "command" : "workspace";
 }
 
 const char *environment_name(enum environment_kind k)

@@ -4,7 +4,8 @@
  * changes one. Every mistake is refused at load with the file, the key path and the reason: a
  * missing root, two workspaces on one directory (compared by device and inode), an unknown key, a
  * wrong value. The root is opened here and held as a descriptor, so no later step trusts the path
- * again. Read-only after load, so any thread may use it.
+ * again. Read-only after load, so any thread may use it; only
+ * `egress` may be replaced by the operator (core/registry_egress), and only the loop reads it.
  *
  * Must not: reload, or fall back to a default when the operator wrote something else.
  */
@@ -37,6 +38,9 @@ enum profile { PROFILE_READ_ONLY, PROFILE_WORKSPACE_WRITE };
 enum network_policy { NETWORK_RESTRICTED, NETWORK_ENABLED };
 enum environment_kind { ENVIRONMENT_HOST, ENVIRONMENT_LINUX_CONTAINER };
 enum approvals { APPROVALS_OFF, APPROVALS_CONFIRM };
+/* Whose loopback a command has: that of its workspace's commands, as far as they start warm, or one
+ * of its own. */
+enum network_scope { NETWORK_SCOPE_WORKSPACE, NETWORK_SCOPE_COMMAND };
 enum sandbox_demand { SANDBOX_PREFERRED, SANDBOX_REQUIRED };
 
 struct workspace {
@@ -47,6 +51,7 @@ struct workspace {
     ino_t ino;
     enum profile profile;
     enum network_policy network;
+    enum network_scope network_scope;
     enum environment_kind environment;
     enum approvals approvals;
     enum sandbox_demand sandbox;
@@ -66,7 +71,10 @@ struct workspace {
     bool debug; /* ptrace works among a command's own processes */
     struct strv devices;
     struct helper_limits limits;
-    char *cgroup_parent; /* where a group for each command is made; NULL = nowhere */
+    char *cgroup_parent;         /* where a group for each command is made; NULL = nowhere */
+    struct egress_policy egress; /* with NETWORK_ENABLED; zeroed reaches nothing */
+    uint16_t publish[HANDOVER_PUBLISH_MAX]; /* ports of commands that the host can reach */
+    size_t n_publish;
 };
 
 struct registry {
@@ -75,6 +83,9 @@ struct registry {
     size_t cap;
     struct map by_id;
     char *config_path; /* canonical, of the file that was loaded; NULL = none */
+    /* Who may grant what waits for a person, besides the operator's token and command line. */
+    bool self_grant;     /* the caller itself: then a hold only slows it down */
+    bool no_elicitation; /* not even a person whom the client asks */
 };
 
 /* A zeroed registry is empty and ready. After a failed load it holds what was read before the
@@ -109,6 +120,7 @@ const struct workspace *registry_get(const struct registry *r, const char *id, s
 
 const char *profile_name(enum profile p);
 const char *network_name(enum network_policy n);
+const char *network_scope_name(enum network_scope s);
 const char *environment_name(enum environment_kind k);
 const char *approvals_name(enum approvals a);
 

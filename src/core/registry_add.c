@@ -11,6 +11,7 @@
  */
 #include "base/mem.h"
 #include "core/registry.h"
+#include "core/registry_egress.h"
 #include "core/root.h"
 #include "core/secrets.h"
 
@@ -168,10 +169,11 @@ static int check_new(const struct registry *r, struct workspace *ws, const char 
                        "%s: more than REGISTRY_WORKSPACES_MAX (%d) workspaces", where,
                        REGISTRY_WORKSPACES_MAX);
     if (check_own(ws, e) < 0 || check_config_file(r, ws, e) < 0 || check_programs(ws, e) < 0 ||
-        secrets_find(ws, e) < 0)
+        secrets_find(ws, e) < 0 || registry_egress_keep(ws, ws, e) < 0)
         return err_wrap(e, "%s", where);
     for (size_t i = 0; i < r->n; i++) {
-        if (check_pair(r->items[i], ws, e) < 0)
+        if (check_pair(r->items[i], ws, e) < 0 || registry_egress_keep(r->items[i], ws, e) < 0 ||
+            registry_egress_keep(ws, r->items[i], e) < 0)
             return err_wrap(e, "%s", where);
     }
     return 0;

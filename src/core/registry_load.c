@@ -10,6 +10,7 @@
  */
 #include "base/mem.h"
 #include "core/registry.h"
+#include "core/registry_egress.h"
 #include "core/registry_view.h"
 #include "core/root.h"
 #include "wire/json.h"
@@ -30,6 +31,7 @@
 static const char *const kind_names[] = {"host", "linux-container", NULL};
 static const char *const profile_names[] = {"read-only", "workspace-write", NULL};
 static const char *const network_names[] = {"restricted", "enabled", NULL};
+static const char *const scope_names[] = {"workspace", "command", NULL};
 static const char *const approvals_names[] = {"off", "confirm", NULL};
 static const char *const sandbox_names[] = {"preferred", "required", NULL};
 static const char *const read_names[] = {"minimal", "all", NULL};
@@ -37,11 +39,23 @@ static const char *const read_names[] = {"minimal", "all", NULL};
 struct top_level {
     struct json_object *environments;
     struct json_object *workspaces;
+    struct json_object *approvals;
 };
 
 static const struct json_field top_fields[] = {
     {"environments", JSON_OBJECT, 0, offsetof(struct top_level, environments)},
     {"workspaces", JSON_OBJECT, 0, offsetof(struct top_level, workspaces)},
+    {"approvals", JSON_OBJECT, 0, offsetof(struct top_level, approvals)},
+};
+
+struct grants {
+    bool self_grant;
+    bool elicitation;
+};
+
+static const struct json_field grants_fields[] = {
+    {"self_grant", JSON_BOOL, 0, offsetof(struct grants, self_grant)},
+    {"elicitation", JSON_BOOL, 0, offsetof(struct grants, elicitation)},
 };
 
 struct environment {
@@ -57,6 +71,7 @@ struct entry {
     int profile;
     const char *environment;
     int network;
+    int network_scope;
     int approvals;
     int sandbox;
     int read;
@@ -64,6 +79,7 @@ struct entry {
     struct json_object *hide;
     struct json_object *env;
     struct registry_view view;
+    struct registry_egress egress;
 };
 
 #define AT(member) offsetof(struct entry, member)
@@ -72,6 +88,7 @@ static const struct json_field entry_fields[] = {
     {"profile", JSON_ENUM, 0, AT(profile), .names = profile_names},
     {"environment", JSON_STR, 0, AT(environment), 1, REGISTRY_ID_MAX},
     {"network", JSON_ENUM, 0, AT(network), .names = network_names},
+    {"network_scope", JSON_ENUM, 0, AT(network_scope), .names = scope_names},
     {"approvals", JSON_ENUM, 0, AT(approvals), .names = approvals_names},
     {"sandbox", JSON_ENUM, 0, AT(sandbox), .names = sandbox_names},
     {"read", JSON_ENUM, 0, AT(read), .names = read_names},
@@ -87,6 +104,8 @@ static const struct json_field entry_fields[] = {
     {"debug", JSON_BOOL, 0, AT(view.debug)},
     {"limits", JSON_OBJECT, 0, AT(view.limits)},
     {"cgroup_parent", JSON_STR, 0, AT(view.cgroup_parent), 1, PATH_MAX - 1},
+    {"egress", JSON_OBJECT, 0, AT(egress.egress)},
+    {"publish", JSON_ARRAY, 0, AT(egress.publish), 0, HANDOVER_PUBLISH_MAX},
 };
 #undef AT
 
@@ -265,13 +284,15 @@ static int fill_workspace(const struct load *load, const struct entry *in, const
     ws->root = mem_strdup(in->root);
     ws->profile = (enum profile)in->profile;
     ws->network = (enum network_policy)in->network;
+    ws->network_scope = (enum network_scope)in->network_scope;
     ws->approvals = (enum approvals)in->approvals;
     ws->sandbox = (enum sandbox_demand)in->sandbox;
     ws->read = (enum view_read)in->read;
     if (take_environment(load, in, where, ws) < 0 ||
         take_mounts(in->mounts, where, ws, load->e) < 0 ||
         take_hide(in->hide, where, ws, load->e) < 0 || take_env(in->env, where, ws, load->e) < 0 ||
-        registry_view_take(&in->view, where, ws, load->e) < 0)
+        registry_view_take(&in->view, where, ws, load->e) < 0 ||
+        registry_egress_take(&in->egress, where, ws, load->e) < 0)
         return -1;
     return 0;
 }
@@ -296,6 +317,19 @@ static int load_workspace(const struct load *load, const char *id, struct json_o
 
 /* ---- the document ---- */
 
+static int take_grants(const struct load *load, struct json_object *value)
+{
+    struct grants grants = {.elicitation = true};
+    if (value == NULL)
+        return 0;
+    if (json_read(value, "approvals", grants_fields, ARRAY_LEN(grants_fields), &grants,
+                  ERR_CONFIG_INVALID, load->e) < 0)
+        return -1;
+    load->registry->self_grant = grants.self_grant;
+    load->registry->no_elicitation = !grants.elicitation;
+    return 0;
+}
+
 static int load_document(struct load *load, struct json_object *obj)
 {
     struct top_level top = {0};
@@ -303,7 +337,7 @@ static int load_document(struct load *load, struct json_object *obj)
         0)
         return -1;
     load->environments = top.environments;
-    if (check_environments(load) < 0)
+    if (check_environments(load) < 0 || take_grants(load, top.approvals) < 0)
         return -1;
     if (top.workspaces == NULL)
         return 0;

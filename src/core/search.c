@@ -15,6 +15,8 @@
 #define SAID_MAX 600
 /* Of a long line, bytes that are shown before the first hit. */
 #define LEAD 100
+/* Of a line in an answer, what is not its text. */
+#define LINE_BYTES 60
 /* A longer record is read at once, since only a part of it is kept; the others wait until it is
  * known that the page shows them. */
 #define WAITING_MAX 4096
@@ -40,6 +42,10 @@ struct search {
     bool binary;
     uint64_t offset;
     uint64_t limit;
+    uint64_t max_bytes;
+    uint64_t page_bytes; /* so far */
+    bool page_full;
+    bool stopped;
     struct buf output; /* an unfinished line of each */
     struct buf errors;
     bool skipping; /* the line on standard output is too long */
@@ -84,6 +90,7 @@ struct search *search_new(const struct search_request *q)
     s->binary = q->binary;
     s->offset = q->offset;
     s->limit = q->limit;
+    s->max_bytes = q->max_bytes;
     return s;
 }
 
@@ -111,6 +118,25 @@ __attribute__((format(printf, 2, 3))) static void cut_short(struct search *s, co
     vsnprintf(s->page.reason, sizeof(s->page.reason), format, ap);
     va_end(ap);
     s->page.incomplete = true;
+}
+
+bool search_is_full(const struct search *s)
+{
+    return s->held > SEARCH_HELD_MAX;
+}
+
+void search_lost(struct search *s)
+{
+    cut_short(s, "some of ripgrep's output was lost, because it came faster than it was read");
+    buf_reset(&s->output, 0);
+    s->skipping = true;
+    file_fini(&s->file); /* what follows may be of another one */
+}
+
+void search_stopped(struct search *s, const char *reason)
+{
+    s->stopped = true;
+    cut_short(s, "%s", reason);
 }
 
 /* ---- texts: {"text": "..."} or {"bytes": "base64"} ---- */
@@ -402,16 +428,33 @@ static int by_path(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
+/* What a line adds to an answer, about. */
+static size_t shown_bytes(const struct found_line *l)
+{
+    size_t n = l->record != NULL ? l->len : l->line.len;
+    return n < SEARCH_COLUMNS_MAX + LINE_BYTES ? n : SEARCH_COLUMNS_MAX + LINE_BYTES;
+}
+
+/* Pages have no holes: what follows a match that did not fit belongs to the next one. */
+static bool has_room(struct search *s, uint64_t at, const struct found_line *l)
+{
+    if (at < s->offset || at - s->offset >= s->limit)
+        return false;
+    s->page_bytes += shown_bytes(l) * (1 + s->before + s->after);
+    if (s->max_bytes > 0 && s->page_bytes > s->max_bytes && at > s->offset)
+        s->page_full = true;
+    return !s->page_full;
+}
+
 /* Mark of the file's lines those matches that the page holds, and their context; the number of
  * matches marked. `at` is the number of matches before this file. */
-static uint64_t mark_lines(const struct search *s, const struct found_file *f, uint64_t at,
-                           bool *keep)
+static uint64_t mark_lines(struct search *s, const struct found_file *f, uint64_t at, bool *keep)
 {
     uint64_t marked = 0;
     for (size_t i = 0; i < f->n; i++) {
         if (!f->lines[i].match)
             continue;
-        bool in_page = at >= s->offset && at - s->offset < s->limit;
+        bool in_page = has_room(s, at, &f->lines[i]);
         at++;
         if (!in_page)
             continue;
@@ -475,7 +518,7 @@ int search_finish(struct search *s, int exit_status, struct search_page *ret, st
     if (s->errors.len > 0)
         take_error(s, buf_cstr(&s->errors));
     /* 0: found, 1: nothing found, 2: something went wrong, maybe only a file. */
-    bool partial = exit_status == 2 && (s->page.skipped.unreadable > 0 || s->n > 0);
+    bool partial = s->stopped || (exit_status == 2 && (s->page.skipped.unreadable > 0 || s->n > 0));
     if (exit_status == 2 && !partial)
         return err_set(e, ERR_INVALID_ARGUMENT, "ripgrep refuses the search: %.500s", s->said);
     if (exit_status != 0 && exit_status != 1 && !partial)

@@ -53,6 +53,7 @@ struct search_request {
     unsigned after;
     uint64_t offset;         /* matches before this page */
     uint64_t limit;          /* 1..SEARCH_PAGE_MAX */
+    uint64_t max_bytes;      /* of the lines of a page, about; 0 = no bound */
     uint64_t max_file_bytes; /* 0 = SEARCH_FILE_MAX */
 };
 
@@ -112,6 +113,16 @@ void search_free(struct search *s);
  * ripgrep's; the search should be stopped. */
 int search_feed_output(struct search *s, const char *bytes, size_t n, struct err *e);
 void search_feed_errors(struct search *s, const char *bytes, size_t n);
+
+/* Is all held that can be? What comes now is only counted, so whoever runs ripgrep may end it. */
+bool search_is_full(const struct search *s);
+
+/* Output got lost here: the line that goes on is not a whole one. */
+void search_lost(struct search *s);
+
+/* Ripgrep was ended before it was done, for that reason: then search_finish() gives what there is,
+ * `incomplete`, whatever the exit status. */
+void search_stopped(struct search *s, const char *reason);
 
 /* Ripgrep ended with that status (-1: killed or lost). Errors: INVALID_ARGUMENT with what ripgrep
  * said of the pattern or a glob; FILE_OPERATION_FAILED. */

@@ -19,6 +19,8 @@
 
 /* From so many new files on one syncfs() is cheaper than an fsync() of each. */
 #define SYNC_ALL_FROM 16
+/* From so many directories on the same holds for them, when the files were synced so. */
+#define SYNC_DIRS_FROM 4
 
 enum item_state {
     ITEM_NEW,
@@ -46,15 +48,25 @@ struct txn {
     int sync_fd;    /* the root, when its file system is synced as a whole; else -1 */
     dev_t sync_dev; /* ... and which one that is */
     struct err *why;
+    bool stopped; /* by the caller */
 };
 
 /* ---- helpers ---- */
 
-static void name_temp(char out[JOURNAL_NAME_LEN])
+static void name_temp(uint64_t number, char out[JOURNAL_NAME_LEN])
 {
-    uint64_t r = 0;
-    ensure(getrandom(&r, sizeof(r), 0) == (ssize_t)sizeof(r));
-    snprintf(out, JOURNAL_NAME_LEN, ".codespace-%016" PRIx64 ".tmp", r);
+    snprintf(out, JOURNAL_NAME_LEN, ".codespace-%016" PRIx64 ".tmp", number);
+}
+
+/* The names of a transaction follow each other from a random one on. */
+static void name_items(struct txn *t)
+{
+    uint64_t first = 0;
+    ensure(getrandom(&first, sizeof(first), 0) == (ssize_t)sizeof(first));
+    for (size_t i = 0; i < t->n; i++) {
+        name_temp(first + 2 * i, t->items[i].temp);
+        name_temp(first + 2 * i + 1, t->items[i].aside);
+    }
 }
 
 static int probe_step(const struct txn *t, enum txn_step step, const struct item *it)
@@ -345,12 +357,37 @@ static int probe_all(struct txn *t, enum txn_step step)
     return t->n > 0 ? probe_step(t, step, &t->items[0]) : 0;
 }
 
+/* The file system is one, and known by the root's descriptor. */
+static bool dirs_sync_as_one(const struct txn *t)
+{
+    if (t->sync_fd < 0 || t->dirs.n < SYNC_DIRS_FROM)
+        return false;
+    for (size_t i = 0; i < t->dirs.n; i++) {
+        if (t->dirs.items[i].dev != t->sync_dev)
+            return false;
+    }
+    return true;
+}
+
+static int sync_dirs(const struct txn *t)
+{
+    if (dirs_sync_as_one(t))
+        return syncfs(t->sync_fd) < 0 ? -errno : 0;
+    return txn_dirs_sync(&t->dirs);
+}
+
 static int sync_all(struct txn *t)
 {
     int rc = probe_all(t, TXN_SYNC);
     if (rc == 0 && !t->env->lax)
-        rc = txn_dirs_sync(&t->dirs);
+        rc = sync_dirs(t);
     return rc < 0 ? files_error(t->why, rc, "the directories", "sync") : 0;
+}
+
+static int ask_staged(struct txn *t)
+{
+    t->stopped = t->env->staged != NULL && t->env->staged(t->env->user, t->why) < 0;
+    return t->stopped ? -1 : 0;
 }
 
 /* The new files, when they were not synced one by one. */
@@ -465,9 +502,12 @@ static enum txn_outcome run_phases(struct txn *t, bool *standing)
     if (journal_begin(t) < 0)
         return TXN_REFUSED;
     if (enter_all(t) < 0 || for_all(t, TXN_STAGE, stage_step) < 0 || sync_files(t) < 0 ||
-        for_all(t, TXN_CHECK, check_step) < 0 || journal_before_commit(t) < 0 ||
-        for_all(t, TXN_COMMIT, commit_step) < 0 || sync_all(t) < 0 || journal_after_commit(t) < 0)
-        return undo_all(t, standing);
+        ask_staged(t) < 0 || for_all(t, TXN_CHECK, check_step) < 0 ||
+        journal_before_commit(t) < 0 || for_all(t, TXN_COMMIT, commit_step) < 0 ||
+        sync_all(t) < 0 || journal_after_commit(t) < 0) {
+        enum txn_outcome out = undo_all(t, standing);
+        return t->stopped ? TXN_STOPPED : out;
+    }
     (void)for_all(t, TXN_FINISH, finish_step);
     for (size_t i = 0; i < t->n; i++)
         standing[i] = true;
@@ -483,10 +523,9 @@ enum txn_outcome txn_run(const struct txn_env *env, const struct txn_op *ops, si
     choose_sync(&t);
     for (size_t i = 0; i < n; i++) {
         t.items[i].op = &ops[i];
-        name_temp(t.items[i].temp);
-        name_temp(t.items[i].aside);
         standing[i] = false;
     }
+    name_items(&t);
     enum txn_outcome out = run_phases(&t, standing);
     if (env->journal != NULL)
         (void)journal_idle(env->journal);

@@ -13,7 +13,8 @@
  * link meanwhile cannot lead a write or a clean-up elsewhere.
  *
  * With a journal (core/journal) a crash at any point is undone or finished at the next start. Many
- * new files are synced after all were written, with one call for the whole file system.
+ * new files are synced after all were written, with one call for the whole file system; so are
+ * their directories after the renames.
  *
  * Must not: write into an existing inode (it may have names elsewhere, A18); go on after somebody
  * else changed a target; leave a temporary file, but for one case: when an old file cannot be put
@@ -69,11 +70,16 @@ struct txn_env {
     struct journal *journal; /* NULL: a crash in between leaves what it leaves */
     bool lax;                /* nothing is synced: durable is what the system makes so, later */
     const struct txn_probe *probe;
+    /* Called once when all is staged and synced, before the first rename; negative stops. Called
+     * also when there is nothing to write. NULL = not called. */
+    int (*staged)(void *user, struct err *e);
+    void *user;
 };
 
 enum txn_outcome {
     TXN_APPLIED,
     TXN_REFUSED,     /* nothing was renamed yet; the disk is as it was */
+    TXN_STOPPED,     /* by `staged`, whose error *why is; the disk is as it was */
     TXN_ROLLED_BACK, /* what was renamed was put back; the disk is as it was */
     TXN_PARTIAL,     /* something could not be put back */
 };

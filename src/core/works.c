@@ -152,22 +152,23 @@ int works_get(struct ledger *l, const char *work_id, struct work *ret, struct er
     return works_load(l, work_id, ret, e);
 }
 
-static int read_list(struct ledger *l, const char *workspace_id, uint32_t limit, struct work *items,
-                     size_t *n, struct err *e)
+static int read_list(struct ledger *l, const struct work_filter *f, uint32_t limit,
+                     struct work *items, size_t *n, struct err *e)
 {
-    static const char sql[] =
-        COLUMNS "WHERE (?1 IS NULL OR workspace_id=?1) ORDER BY seq DESC LIMIT ?2";
+    static const char sql[] = COLUMNS "WHERE (?1 IS NULL OR workspace_id=?1)"
+                                      " AND (?2 = 0 OR seq < ?2) ORDER BY seq DESC LIMIT ?3";
     autoquery *s = NULL;
-    int row = ledger_query(l, sql, L_ARGS(L_TEXT(workspace_id), L_INT(limit)), &s, e);
+    int row = ledger_query(l, sql, L_ARGS(L_TEXT(f->workspace_id), L_INT(f->before), L_INT(limit)),
+                           &s, e);
     for (; row == 1; row = ledger_next(l, s, e))
         read_row(s, &items[(*n)++]);
     return row;
 }
 
-int works_list(struct ledger *l, const char *workspace_id, uint32_t limit, struct work **ret,
-               size_t *ret_n, struct err *e)
+int works_list(struct ledger *l, const struct work_filter *filter, struct work **ret, size_t *ret_n,
+               struct err *e)
 {
-    limit = limit == 0 ? WORKS_PAGE_DEFAULT : limit;
+    uint32_t limit = filter->limit == 0 ? WORKS_PAGE_DEFAULT : filter->limit;
     if (limit > WORKS_PAGE_MAX)
         return err_set(e, ERR_OUTPUT_LIMIT, "limit %u is above WORKS_PAGE_MAX (%u)", limit,
                        WORKS_PAGE_MAX);
@@ -176,7 +177,7 @@ int works_list(struct ledger *l, const char *workspace_id, uint32_t limit, struc
         return -1;
     struct work *items = mem_zalloc(limit, sizeof(*items));
     size_t n = 0;
-    if (read_list(l, workspace_id, limit, items, &n, e) < 0) {
+    if (read_list(l, filter, limit, items, &n, e) < 0) {
         works_free(items, n);
         return -1;
     }

@@ -56,9 +56,15 @@ int works_open(struct ledger *l, const char *workspace_id, const char *title, st
 /* Errors: WORK_NOT_FOUND. */
 int works_get(struct ledger *l, const char *work_id, struct work *ret, struct err *e);
 
-/* Newest first; workspace_id NULL = all. The caller frees with works_free. Errors: OUTPUT_LIMIT. */
-int works_list(struct ledger *l, const char *workspace_id, uint32_t limit, struct work **ret,
-               size_t *ret_n, struct err *e);
+struct work_filter {
+    const char *workspace_id; /* NULL = all */
+    int64_t before;           /* the seq of the last one seen; 0 = from the newest */
+    uint32_t limit;           /* 0 = WORKS_PAGE_DEFAULT */
+};
+
+/* Newest first. The caller frees with works_free. Errors: OUTPUT_LIMIT. */
+int works_list(struct ledger *l, const struct work_filter *filter, struct work **ret, size_t *ret_n,
+               struct err *e);
 
 struct work_counts {
     enum work_state state;

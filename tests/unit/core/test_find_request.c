@@ -179,7 +179,73 @@ static void test_limits_of_ignore_files_are_told(void **state)
     expect(s, (struct find_request){.ignore_files = true}, "f ");
 }
 
+/* Also when it is done in the smallest pieces. */
+static void test_steps(void **state)
+{
+    struct scratch *s = *state;
+    put_tree(s);
+    struct find_request q = {.limit = FILES_FIND_MAX};
+    struct find_page whole = find(s, q);
+    struct find_page p = {0};
+    struct find_walk *w = files_find_begin(&s->ws, &q, NULL);
+    int steps = 0;
+    int rc = 1;
+    for (; rc == 1; steps++)
+        rc = files_find_step(w, 0, &p, NULL);
+    assert_int_equal(rc, 0);
+    assert_true(steps > 3);
+    assert_string_equal(p.listing_version, whole.listing_version);
+    assert_int_equal(p.paths.len, whole.paths.len);
+    files_find_free(w);
+    find_page_fini(&p);
+    find_page_fini(&whole);
+    /* One that is given up half way leaves nothing behind. */
+    w = files_find_begin(&s->ws, &q, NULL);
+    assert_int_equal(files_find_step(w, 0, &p, NULL), 1);
+    files_find_free(w);
+}
+
+static void test_pages_by_bytes(void **state)
+{
+    struct scratch *s = *state;
+    put_tree(s);
+    struct find_page whole = find(s, (struct find_request){0});
+    size_t got = 0;
+    for (uint64_t bytes = 1; bytes < 20; bytes += 9) {
+        got = 0;
+        while (got < whole.paths.len) {
+            struct find_page p = find(s, (struct find_request){.offset = got, .max_bytes = bytes});
+            assert_true(p.paths.len > 0);
+            for (size_t i = 0; i < p.paths.len; i++)
+                assert_string_equal(p.paths.items[i], whole.paths.items[got + i]);
+            got += p.paths.len;
+            assert_int_equal(p.truncated, got < whole.paths.len);
+            assert_int_equal(p.total, whole.paths.len);
+            find_page_fini(&p);
+        }
+        assert_int_equal(got, whole.paths.len);
+    }
+    find_page_fini(&whole);
+}
+
+static void test_the_listing_that_is_meant(void **state)
+{
+    struct scratch *s = *state;
+    put_tree(s);
+    struct find_page p = find(s, (struct find_request){.limit = 1});
+    struct find_request q = {.limit = 1, .offset = 1, .listing_version = p.listing_version};
+    struct find_page next = find(s, q);
+    assert_int_equal(next.paths.len, 1);
+    find_page_fini(&next);
+    scratch_put(s, "new", "x");
+    struct err e = {0};
+    assert_int_equal(files_find_request(&s->ws, &q, &next, &e), -1);
+    assert_int_equal(e.code, ERR_VERSION_CONFLICT);
+    find_page_fini(&p);
+}
+
 #define S(f) cmocka_unit_test_setup_teardown(f, scratch_up, scratch_down)
 
 UNIT_MAIN(S(test_case_and_depth), S(test_kinds_and_order), S(test_details),
-          S(test_ignore_files_as_git_reads_them), S(test_limits_of_ignore_files_are_told))
+          S(test_ignore_files_as_git_reads_them), S(test_limits_of_ignore_files_are_told),
+          S(test_steps), S(test_pages_by_bytes), S(test_the_listing_that_is_meant))

@@ -183,13 +183,19 @@ static void test_the_list_shows_the_active_first(void **state)
     static const char *const want[] = {"claimed", "queued", "draft", "unattached", "cancelled"};
     struct intent *items = NULL;
     size_t n = 0;
-    assert_int_equal(intents_list(f->l, work, &items, &n, &e), 0);
+    assert_int_equal(intents_list(f->l, work, 0, 0, &items, &n, &e), 0);
     assert_int_equal(n, ARRAY_LEN(want));
     for (size_t k = 0; k < n; k++)
         assert_string_equal(items[k].body, want[k]);
     intents_free(items, n);
-    assert_int_equal(intents_list(f->l, "work-none", &items, &n, &e), -1);
+    assert_int_equal(intents_list(f->l, work, 3, 1, &items, &n, &e), 0);
+    assert_int_equal(n, 1);
+    assert_string_equal(items[0].body, want[3]);
+    intents_free(items, n);
+    assert_int_equal(intents_list(f->l, "work-none", 0, 0, &items, &n, &e), -1);
     assert_int_equal(e.code, ERR_WORK_NOT_FOUND);
+    assert_int_equal(intents_list(f->l, work, 0, INTENTS_PAGE_MAX + 1, &items, &n, &e), -1);
+    assert_int_equal(e.code, ERR_OUTPUT_LIMIT);
 }
 
 enum { CLAIMERS = 4, ITEMS = 40 };

@@ -392,6 +392,79 @@ static void test_lists_come_in_pages_newest_first(void **state)
     assert_int_equal(e.code, ERR_OUTPUT_LIMIT);
 }
 
+/* One transaction: what is planned is there with the row, or neither is. */
+static void test_a_plan_and_its_row_come_together(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    struct patch_change c = change("a", PATCH_UPDATE, "sha256:1", "sha256:2");
+    const struct op_plan planned = {&c, 1, "undo", 4};
+    struct op_request q = patch_request("w", "k", "f");
+    autorecord r = {0};
+    autorecord again = {0};
+    autorecord seen = {0};
+    assert_int_equal(opstore_begin_planned(f->l, &q, &planned, LEDGER_DURABLE, &r, &e), 0);
+    assert_int_equal(opstore_get(f->l, r.operation_id, &seen, &e), 0);
+    assert_int_equal(seen.status, OP_UNKNOWN);
+    assert_int_equal(seen.n_changes, 1);
+    assert_int_equal(seen.inverse_size, 4);
+    assert_true(seen.planned_ms != 0 && seen.finished_ms == 0);
+    /* The key answers; the second plan is not recorded. */
+    c = change("b", PATCH_UPDATE, "", "sha256:3");
+    assert_int_equal(opstore_begin_planned(f->l, &q, &planned, LEDGER_LAZY, &again, &e), 1);
+    assert_string_equal(again.operation_id, r.operation_id);
+    assert_string_equal(again.changes[0].path, "a");
+    q.fingerprint = "other";
+    assert_int_equal(opstore_begin_planned(f->l, &q, &planned, LEDGER_LAZY, &again, &e), -1);
+    assert_int_equal(e.code, ERR_OPERATION_KEY_CONFLICT);
+}
+
+static void test_what_came_to_nothing_is_recorded_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    struct err refusal;
+    err_set(&refusal, ERR_INVALID_PATCH, "does not apply");
+    struct op_request q = patch_request("w", "k", "f");
+    const struct op_outcome outcome = {.status = OP_REJECTED, .refusal = &refusal};
+    autorecord r = {0};
+    autorecord again = {0};
+    autorecord seen = {0};
+    assert_int_equal(opstore_record(f->l, &q, &outcome, LEDGER_LAZY, &r, &e), 0);
+    assert_int_equal(opstore_get(f->l, r.operation_id, &seen, &e), 0);
+    assert_int_equal(seen.status, OP_REJECTED);
+    assert_string_equal(seen.error_code, "INVALID_PATCH");
+    assert_string_equal(seen.reason, "does not apply");
+    assert_true(seen.finished_ms != 0);
+    assert_int_equal(opstore_record(f->l, &q, &outcome, LEDGER_LAZY, &again, &e), 1);
+    assert_string_equal(again.operation_id, r.operation_id);
+}
+
+/* Ids that the caller chose are in the row from the first moment. */
+static void test_ids_of_the_caller(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    const struct op_request q = {.kind = OP_COMMAND,
+                                 .workspace_id = "w",
+                                 .fingerprint = "f",
+                                 .argv_sha256 = HASH_A,
+                                 .operation_id = "op-mine",
+                                 .process_id = "proc-mine"};
+    autorecord r = {0};
+    autorecord seen = {0};
+    assert_int_equal(opstore_begin(f->l, &q, LEDGER_LAZY, &r, &e), 0);
+    assert_string_equal(r.operation_id, "op-mine");
+    assert_string_equal(r.command.process_id, "proc-mine");
+    assert_int_equal(opstore_get_by_process(f->l, "proc-mine", &seen, &e), 0);
+    assert_string_equal(seen.operation_id, "op-mine");
+    assert_int_equal(seen.status, OP_RUNNING);
+    /* An id is used once. */
+    autorecord second = {0};
+    assert_int_equal(opstore_begin(f->l, &q, LEDGER_LAZY, &second, &e), -1);
+    assert_int_equal(e.code, ERR_LEDGER_FAILED);
+}
+
 UNIT_MAIN(TEST(test_a_new_operation_is_unknown_and_unfinished), TEST(test_keys_replay_and_conflict),
           TEST(test_a_replay_tells_the_whole_story), TEST(test_a_long_key_is_refused_by_name),
           TEST(test_outcomes_are_recorded_once), TEST(test_a_plan_keeps_changes_and_inverse),
@@ -399,4 +472,6 @@ UNIT_MAIN(TEST(test_a_new_operation_is_unknown_and_unfinished), TEST(test_keys_r
           TEST(test_commands_are_recorded_without_their_text),
           TEST(test_signals_and_refusals_have_no_exit_code),
           TEST(test_running_commands_are_lost_with_their_gateway),
-          TEST(test_look_ups_need_what_exists), TEST(test_lists_come_in_pages_newest_first))
+          TEST(test_look_ups_need_what_exists), TEST(test_lists_come_in_pages_newest_first),
+          TEST(test_a_plan_and_its_row_come_together),
+          TEST(test_what_came_to_nothing_is_recorded_at_once), TEST(test_ids_of_the_caller))

@@ -499,6 +499,108 @@ static void test_many_files_in_many_directories(void **state)
     patch_result_fini(&r);
 }
 
+/* ---- the caller's steps ---- */
+
+struct steps {
+    struct scratch *s;
+    const char *refuse; /* "planned", "staged" or NULL */
+    unsigned planned, staged;
+    size_t n_changes;
+    bool had_inverse;
+    char after[FILES_VERSION_LEN];
+    const char *in_the_way; /* file to make once it is planned */
+    enum patch_status status;
+};
+
+static int answer_step(const struct steps *x, const char *step, struct err *e)
+{
+    scratch_expect(x->s, "f", "a\n"); /* nothing changed yet */
+    if (x->refuse != NULL && strcmp(x->refuse, step) == 0)
+        return err_set(e, ERR_LEDGER_FAILED, "no %s", step);
+    return 0;
+}
+
+static int planned(void *user, const struct patch_result *r, struct err *e)
+{
+    struct steps *x = user;
+    x->planned++;
+    x->n_changes = r->n_changes;
+    x->had_inverse = r->inverse.len > 0;
+    memcpy(x->after, r->changes[0].after, sizeof(x->after));
+    assert_int_equal(scratch_leftovers(x->s), 0);
+    if (x->in_the_way != NULL)
+        scratch_put(x->s, x->in_the_way, "");
+    return answer_step(x, "planned", e);
+}
+
+static int staged(void *user, struct err *e)
+{
+    struct steps *x = user;
+    assert_int_equal(x->planned, 1);
+    x->staged++;
+    return answer_step(x, "staged", e);
+}
+
+static int run_steps(struct steps *x, const char *text, struct err *e)
+{
+    struct patch_request q = {.text = text,
+                              .text_len = strlen(text),
+                              .want_inverse = true,
+                              .planned = planned,
+                              .staged = staged,
+                              .user = x};
+    struct patch_result r = {0};
+    int rc = patch_apply(&x->s->ws, &q, &r, e);
+    x->status = r.status;
+    patch_result_fini(&r);
+    return rc;
+}
+
+static void test_the_caller_is_asked_before_files_change(void **state)
+{
+    struct scratch *s = *state;
+    static const char text[] = P("*** Update File: f\n-a\n+b\n*** Add File: d/n\n+x\n");
+    static const char *const refusals_of[] = {"planned", "staged", NULL};
+    char v[FILES_VERSION_LEN];
+    scratch_put(s, "f", "a\n");
+    files_version("b\n", 2, v);
+    for (size_t i = 0; i < ARRAY_LEN(refusals_of); i++) {
+        struct steps x = {.s = s, .refuse = refusals_of[i]};
+        struct err e = {0};
+        int rc = run_steps(&x, text, &e);
+        assert_int_equal(x.planned, 1);
+        assert_int_equal(x.staged, i > 0);
+        assert_int_equal(x.n_changes, 2);
+        assert_true(x.had_inverse);
+        assert_string_equal(x.after, v);
+        assert_int_equal(scratch_leftovers(s), 0);
+        if (x.refuse == NULL) {
+            assert_int_equal(rc, 0);
+            scratch_expect(s, "f", "b\n");
+            continue;
+        }
+        assert_int_equal(rc, -1);
+        assert_int_equal(e.code, ERR_LEDGER_FAILED);
+        scratch_expect(s, "f", "a\n");
+        assert_false(scratch_has(s, "d"));
+    }
+}
+
+/* A file in the way of a new directory: staging fails, and who waits for `staged` gets it. */
+static void test_the_caller_is_told_when_staging_fails(void **state)
+{
+    struct scratch *s = *state;
+    static const char text[] = P("*** Update File: f\n-a\n+b\n*** Add File: d/n\n+x\n");
+    struct steps x = {.s = s, .in_the_way = "d"};
+    struct err e = {0};
+    scratch_put(s, "f", "a\n");
+    assert_int_equal(run_steps(&x, text, &e), 0);
+    assert_int_equal(x.status, PATCH_FAILED_ROLLED_BACK);
+    assert_int_equal(x.planned, 1);
+    assert_int_equal(x.staged, 1);
+    scratch_expect(s, "f", "a\n");
+}
+
 #define S(f) cmocka_unit_test_setup_teardown(f, scratch_up, scratch_down)
 
 UNIT_MAIN(S(test_operations), S(test_pure_move_and_case_only_rename), S(test_fuzzy_is_told),
@@ -508,4 +610,5 @@ UNIT_MAIN(S(test_operations), S(test_pure_move_and_case_only_rename), S(test_fuz
           S(test_hidden_path), S(test_a_hard_link_is_broken_not_written_through),
           S(test_an_update_that_changes_nothing_does_not_write), S(test_expectations),
           S(test_check_only_writes_nothing), S(test_strange_names),
-          S(test_many_files_in_many_directories))
+          S(test_many_files_in_many_directories), S(test_the_caller_is_asked_before_files_change),
+          S(test_the_caller_is_told_when_staging_fails))

@@ -265,8 +265,22 @@ static void test_cancelled(void **state)
     }
 }
 
+/* Bytes for base64 may cut a character; text may not. */
+static void test_exact_windows(void **state)
+{
+    struct scratch *s = *state;
+    scratch_put(s, "f", "\xe2\x82\xac\xe2\x82\xac");
+    struct file_page p = get(s, (struct read_request){.limit = 4, .exact = true});
+    assert_int_equal(p.content.len, 4);
+    assert_true(p.truncated);
+    file_page_fini(&p);
+    p = get(s, (struct read_request){.limit = 4});
+    assert_int_equal(p.content.len, 3);
+    file_page_fini(&p);
+}
+
 #define S(f) cmocka_unit_test_setup_teardown(f, scratch_up, scratch_down)
 
 UNIT_MAIN(S(test_lines), S(test_pages_of_lines), S(test_encodings), S(test_forms_are_not_mixed),
           S(test_the_cache), cmocka_unit_test(test_the_cache_is_bounded),
-          S(test_a_forged_time_is_seen), S(test_cancelled))
+          S(test_a_forged_time_is_seen), S(test_cancelled), S(test_exact_windows))

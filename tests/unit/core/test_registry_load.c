@@ -68,8 +68,8 @@ static const struct {
      "c.json: workspaces.demo.profle: no such name here; did you mean \"profile\"?"},
     {WS(ROOT ",\"writable\":true"),
      "c.json: workspaces.demo.writable: no such name here; accepted: root, profile, environment, "
-     "network, approvals, sandbox, read, mounts, hide, env, protect, deny_read, git, tmp, proc, "
-     "devices, debug, limits, cgroup_parent"},
+     "network, network_scope, approvals, sandbox, read, mounts, hide, env, protect, deny_read, "
+     "git, tmp, proc, devices, debug, limits, cgroup_parent, egress, publish"},
     {WS(ROOT ",\"protect\":[\"/abs\"]"),
      "c.json: workspaces.demo.protect[0]: \"/abs\" is not a path relative to the workspace, "
      "without empty, \".\" and \"..\" components"},
@@ -86,6 +86,27 @@ static const struct {
     {WS(ROOT ",\"limits\":{\"memory\":1}"),
      "c.json: workspaces.demo.limits: memory, pids and cpu_percent need a control group; name a "
      "directory that this server may make groups in (\"cgroup_parent\")"},
+    {WS(ROOT ",\"egress\":{}"),
+     "c.json: workspaces.demo.egress: has no effect while \"network\" is \"restricted\"; write "
+     "\"network\": \"enabled\" beside it, or take it out"},
+    {WS(ROOT ",\"publish\":[3000]"),
+     "c.json: workspaces.demo.publish: has no effect while \"network\" is \"restricted\"; write "
+     "\"network\": \"enabled\" beside it, or take it out"},
+    {WS(ROOT ",\"network\":\"enabled\",\"egress\":{\"allow\":[\"0x7f.1\"]}"),
+     "c.json: workspaces.demo.egress.allow[0]: \"0x7f.1\": *"},
+    {WS(ROOT ",\"network\":\"enabled\",\"egress\":{\"private\":[\"10.0.0.1/8\"]}"),
+     "c.json: workspaces.demo.egress.private[0]: *"},
+    {WS(ROOT ",\"network\":\"enabled\",\"egress\":{\"local_ports\":[0]}"),
+     "c.json: workspaces.demo.egress.local_ports[0]: must be a port number from 1 to 65535"},
+    {WS(ROOT ",\"network\":\"enabled\",\"egress\":{\"unix_sockets\":[\"/run/../x\"]}"),
+     "c.json: workspaces.demo.egress.unix_sockets[0]: \"/run/../x\" *"},
+    {WS(ROOT ",\"network\":\"enabled\",\"egress\":{\"unix_sockets\":[\"@/a/s\"]}"),
+     "c.json: workspaces.demo.egress.unix_sockets[0]: \"@/a/s\" lies in the workspace*"},
+    {WS(ROOT ",\"network\":\"enabled\",\"publish\":[80]"),
+     "c.json: workspaces.demo.publish[0]: must be a port number from 1024 to 65535; a command "
+     "cannot listen on a lower one"},
+    {WS(ROOT ",\"network\":\"enabled\",\"publish\":[3000,3000]"),
+     "c.json: workspaces.demo.publish[1]: the port is there twice"},
     {WS(ROOT ",\"profile\":\"host-admin\""),
      "c.json: workspaces.demo.profile: \"host-admin\" is not one of \"read-only\", "
      "\"workspace-write\""},
@@ -231,6 +252,107 @@ static void test_refused(void **state)
         }
         registry_fini(&r);
     }
+}
+
+/* ---- credentials ---- */
+
+#define INJECT(host, header, file)                                                                 \
+    "{\"host\":\"" host "\",\"header\":\"" header "\",\"file\":\"" file "\"}"
+#define EGRESS(inject) "\"network\":\"enabled\",\"egress\":{\"inject\":[" inject "]}"
+
+static void refuse_credential(const char *text, const char *message)
+{
+    struct registry r = {0};
+    struct err e = {0};
+    autofree char *expected = base_dir_fill(message);
+    if (base_dir_load(&r, text, &e) == 0)
+        fail_msg("accepted: %s", text);
+    assert_int_equal(e.code, ERR_CONFIG_INVALID);
+    assert_string_equal(e.message, expected);
+    registry_fini(&r);
+}
+
+static void test_credentials_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *message;
+    } rows[] = {
+        {WS(ROOT "," EGRESS("{\"host\":\"a.test\",\"header\":\"A\"}")),
+         ".file: is required (a string)"},
+        {WS(ROOT "," EGRESS(INJECT("*.test", "A", "@/token"))),
+         ".host: \"*.test\": byte 0x2a is not possible in a host name (letters, digits, '-', '_' "
+         "and '.'; other alphabets in their xn-- form)"},
+        {WS(ROOT "," EGRESS(INJECT("localhost:8080", "A", "@/token"))),
+         ".host: \"localhost:8080\" is the loopback, where a command's own server could listen and "
+         "read the credential; name the host by its own name"},
+        {WS(ROOT "," EGRESS(INJECT("a.test", "Content-Length", "@/token"))),
+         ".header: \"Content-Length\" is written by the proxy itself; name another header, such as "
+         "\"Authorization\""},
+        {WS(ROOT "," EGRESS(INJECT("a.test", "A:", "@/token"))),
+         ".header: \"A:\" is not a header's name (letters, digits, '-')"},
+        {WS(ROOT "," EGRESS(INJECT("a.test", "A", "token"))),
+         ".file: \"token\" is not an absolute path"},
+        {WS(ROOT "," EGRESS(INJECT("a.test", "A", "@/none"))),
+         ".file: cannot look at \"@/none\": No such file or directory"},
+        {WS(ROOT "," EGRESS(INJECT("a.test", "A", "@/b"))), ".file: \"@/b\" is not a regular file"},
+        {WS(ROOT "," EGRESS(INJECT("a.test", "A", "@/link/in"))),
+         ".file: \"@/link/in\" goes through a symbolic link; write the real path (\"@/a/in\")"},
+        {WS(ROOT "," EGRESS(INJECT("a.test", "A", "@/open"))),
+         ".file: others may read or write \"@/open\" (mode 0640), so it is no secret; chmod 600"},
+    };
+    autofree char *token = base_dir_fill("@/token");
+    autofree char *open = base_dir_fill("@/open");
+    base_dir_write(token, "x\n", 0600);
+    base_dir_write(open, "x\n", 0640);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        autofree char *message =
+            mem_printf("c.json: workspaces.demo.egress.inject[0]%s", rows[i].message);
+        refuse_credential(rows[i].text, message);
+    }
+    refuse_credential(
+        WS(ROOT
+           "," EGRESS(INJECT("a.test", "A", "@/token") "," INJECT("A.test:80", "a", "@/token"))),
+        "c.json: workspaces.demo.egress.inject[1].header: \"a\" is given twice for this host");
+}
+
+/* In a workspace, in whichever order the two are read, or in a writable mount. */
+static void test_credentials_out_of_reach(void **state)
+{
+    (void)state;
+    autofree char *inside = base_dir_fill("@/b/token");
+    autofree char *outside = base_dir_fill("@/token");
+    struct registry r = {0};
+    struct err e = {0};
+    base_dir_write(inside, "x\n", 0600);
+    base_dir_write(outside, "x\n", 0600);
+    static const char demo[] = "\"demo\":{" ROOT "," EGRESS(INJECT("a.test", "A", "@/b/token")) "}";
+    static const char other[] = "\"other\":{\"root\":\"@/b\"}";
+    for (int swap = 0; swap < 2; swap++) {
+        autofree char *text =
+            mem_printf("{\"workspaces\":{%s,%s}}", swap ? other : demo, swap ? demo : other);
+        autofree char *message = mem_printf(
+            "c.json: workspaces.%s: egress.inject[0].file of \"demo\": \"@/b/token\" lies where "
+            "commands or tools of \"other\" reach it; keep it outside of every workspace",
+            swap ? "demo" : "other");
+        refuse_credential(text, message);
+    }
+    refuse_credential(
+        WS(ROOT ",\"mounts\":[{\"path\":\"@/b\",\"writable\":true}]," EGRESS(
+            INJECT("a.test", "A", "@/b/token"))),
+        "c.json: workspaces.demo: egress.inject[0].file of \"demo\": \"@/b/token\" lies where "
+        "commands or tools of \"demo\" reach it; keep it outside of every workspace");
+    /* Elsewhere it is hidden from every workspace. */
+    if (base_dir_load(&r,
+                      "{\"workspaces\":{\"other\":{\"root\":\"@/b\"},\"demo\":{" ROOT
+                      "," EGRESS(INJECT("a.test", "A", "@/token")) "}}}",
+                      &e) < 0)
+        fail_msg("%s", e.message);
+    for (size_t i = 0; i < r.n; i++)
+        assert_true(strv_has(&r.items[i]->hidden, outside));
+    registry_fini(&r);
+    unlink(inside);
 }
 
 static void test_limits(void **state)
@@ -410,6 +532,35 @@ static void test_example_of_the_manual_loads(void **state)
     registry_fini(&r);
 }
 
+/* Nobody but the operator grants by default; a person at the client may. */
+static void test_who_grants(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool self_grant, no_elicitation;
+    } rows[] = {
+        {"{}", false, false},
+        {"{\"approvals\":{}}", false, false},
+        {"{\"approvals\":{\"self_grant\":true}}", true, false},
+        {"{\"approvals\":{\"elicitation\":false}}", false, true},
+        {"{\"approvals\":{\"self_grant\":false,\"elicitation\":true}}", false, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct registry r = {0};
+        struct err e = {0};
+        assert_int_equal(base_dir_load(&r, rows[i].text, &e), 0);
+        assert_int_equal(r.self_grant, rows[i].self_grant);
+        assert_int_equal(r.no_elicitation, rows[i].no_elicitation);
+        registry_fini(&r);
+    }
+    struct registry r = {0};
+    struct err e = {0};
+    assert_int_equal(base_dir_load(&r, "{\"approvals\":\"confirm\"}", &e), -1);
+    assert_int_equal(base_dir_load(&r, "{\"approvals\":{\"self_grant\":1}}", &e), -1);
+    registry_fini(&r);
+}
+
 /* "a, b" of the properties of a schema object, in its order. */
 static void name_list(struct json_object *schema, struct buf *out)
 {
@@ -464,11 +615,16 @@ static void test_schema_is_what_the_loader_does(void **state)
     assert_same_names(json_get(defs, "environment"),
                       "{\"environments\":{\"x\":{\"zzzzzzzzzzzz\":1}}}");
     assert_same_names(schema, "{\"zzzzzzzzzzzz\":1}");
+    assert_same_names(json_get(json_get(schema, "properties"), "approvals"),
+                      "{\"approvals\":{\"zzzzzzzzzzzz\":1}}");
     json_object_object_foreach(json_get(workspace, "properties"), key, value)
     {
         struct json_object *values = json_get(value, "enum");
         if (str_eq(key, "limits"))
             assert_same_names(value, WS(ROOT ",\"limits\":{\"zzzzzzzzzzzz\":1}"));
+        if (str_eq(key, "egress"))
+            assert_same_names(value,
+                              WS(ROOT ",\"network\":\"enabled\",\"egress\":{\"zzzzzzzzzzzz\":1}"));
         if (values == NULL)
             continue;
         /* tmp "shared" is refused where the server's own is shared with it */
@@ -477,18 +633,21 @@ static void test_schema_is_what_the_loader_does(void **state)
         unsetenv("TMPDIR");
         enums++;
     }
-    assert_int_equal(enums, 8);
+    assert_int_equal(enums, 9);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_credentials_refused),
+        cmocka_unit_test(test_credentials_out_of_reach),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_file_in_reach_of_its_own_commands),
         cmocka_unit_test(test_examples_load),
         cmocka_unit_test(test_example_of_the_manual_loads),
+        cmocka_unit_test(test_who_grants),
         cmocka_unit_test(test_schema_is_what_the_loader_does),
     };
     return cmocka_run_group_tests(tests, base_dir_up, base_dir_down);

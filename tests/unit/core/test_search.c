@@ -33,8 +33,8 @@ static void test_arguments(void **state)
         buf_cstr(&b),
         "rg --no-config --json --debug --no-follow --no-ignore-global --no-ignore-parent --binary "
         "--hidden --no-ignore --case-sensitive --fixed-strings --before-context=2 "
-        "--after-context=0 --max-filesize=67108864 --glob=*.c --glob=!x --glob=!.git --glob=!.hg "
-        "--glob=!.svn --glob=!.jj --regexp=-x -- ./-d ");
+        "--after-context=0 --max-filesize=67108864 --glob=*.c --glob=!x "
+        "--glob=!{.git,.hg,.svn,.jj} --regexp=-x -- ./-d ");
 }
 
 static void test_requests_that_are_refused(void **state)
@@ -340,9 +340,79 @@ static void test_ends_that_are_no_ends(void **state)
     outcome_fini(&o);
 }
 
+#define BEGIN(f) "{\"type\":\"begin\",\"data\":{\"path\":{\"text\":\"" f "\"}}}\n"
+#define MATCH(n)                                                                                   \
+    "{\"type\":\"match\",\"data\":{\"lines\":{\"text\":\"hit\\n\"},\"line_number\":" #n ","        \
+    "\"submatches\":[{\"start\":0}]}}\n"
+#define END "{\"type\":\"end\",\"data\":{\"binary_offset\":null}}\n"
+
+static void put(struct search *s, const char *text)
+{
+    assert_int_equal(search_feed_output(s, text, strlen(text), NULL), 0);
+}
+
+/* A hole in the output: what follows it is not taken for more of the file before it. */
+static void test_output_that_got_lost(void **state)
+{
+    (void)state;
+    const struct search_request q = {.pattern = "x", .limit = 9};
+    struct search *s = search_new(&q);
+    struct search_page p = {0};
+    put(s, BEGIN("a") MATCH(1) "{\"type\":\"mat");
+    search_lost(s);
+    put(s, "ch\",\"rest of a record\n" MATCH(7) END BEGIN("b") MATCH(2) END);
+    assert_int_equal(search_finish(s, 0, &p, NULL), 0);
+    assert_true(p.incomplete);
+    assert_non_null(strstr(p.reason, "lost"));
+    assert_int_equal(p.n, 1);
+    assert_string_equal(p.files[0].path, "b");
+    assert_int_equal(p.files[0].n, 1);
+    search_page_fini(&p);
+    search_free(s);
+}
+
+static void test_a_search_that_was_stopped(void **state)
+{
+    (void)state;
+    const struct search_request q = {.pattern = "x", .limit = 9};
+    struct search *s = search_new(&q);
+    struct search_page p = {0};
+    put(s, BEGIN("a") MATCH(1) END BEGIN("b") MATCH(2));
+    assert_false(search_is_full(s));
+    search_stopped(s, "because");
+    assert_int_equal(search_finish(s, -1, &p, NULL), 0);
+    assert_true(p.incomplete);
+    assert_string_equal(p.reason, "because");
+    assert_int_equal(p.n, 1);
+    search_page_fini(&p);
+    search_free(s);
+}
+
+/* A page ends at about so many bytes and has no holes; one match is always given. */
+static void test_pages_by_bytes(void **state)
+{
+    (void)state;
+    uint64_t offset = 0;
+    while (offset < 4) {
+        const struct search_request q = {
+            .pattern = "x", .limit = 9, .max_bytes = offset == 0 ? 1 : 250, .offset = offset};
+        struct search *s = search_new(&q);
+        struct search_page p = {0};
+        put(s, BEGIN("a") MATCH(1) MATCH(2) END BEGIN("b") MATCH(3) MATCH(4) END);
+        assert_int_equal(search_finish(s, 0, &p, NULL), 0);
+        assert_int_equal(p.matches, offset == 0 ? 1 : offset == 1 ? 2 : 1);
+        assert_int_equal(p.files[0].lines[0].number, offset + 1);
+        offset += p.matches;
+        assert_int_equal(p.truncated, offset < 4);
+        search_page_fini(&p);
+        search_free(s);
+    }
+}
+
 #define S(f) cmocka_unit_test_setup_teardown(f, scratch_up, scratch_down)
 
 UNIT_MAIN(cmocka_unit_test(test_arguments), cmocka_unit_test(test_requests_that_are_refused),
           S(test_matches_and_context), S(test_what_is_passed_over_is_told), S(test_pages),
           S(test_long_lines_are_cut), S(test_a_bad_pattern), S(test_pieces),
-          cmocka_unit_test(test_ends_that_are_no_ends))
+          cmocka_unit_test(test_ends_that_are_no_ends), cmocka_unit_test(test_output_that_got_lost),
+          cmocka_unit_test(test_a_search_that_was_stopped), cmocka_unit_test(test_pages_by_bytes))

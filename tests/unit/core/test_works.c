@@ -128,17 +128,23 @@ static void test_works_are_listed_newest_first(void **state)
     autofree char *c = open_work(f, "w");
     struct work *items = NULL;
     size_t n = 0;
-    assert_int_equal(works_list(f->l, "w", 0, &items, &n, &e), 0);
+    assert_int_equal(works_list(f->l, &(struct work_filter){"w", 0, 0}, &items, &n, &e), 0);
     assert_int_equal(n, 2);
     assert_string_equal(items[0].work_id, c);
     assert_string_equal(items[1].work_id, a);
     assert_string_equal(items[1].title, "title");
+    int64_t last = items[0].seq;
     works_free(items, n);
-    assert_int_equal(works_list(f->l, NULL, 2, &items, &n, &e), 0);
+    assert_int_equal(works_list(f->l, &(struct work_filter){"w", last, 0}, &items, &n, &e), 0);
+    assert_int_equal(n, 1);
+    assert_string_equal(items[0].work_id, a);
+    works_free(items, n);
+    assert_int_equal(works_list(f->l, &(struct work_filter){NULL, 0, 2}, &items, &n, &e), 0);
     assert_int_equal(n, 2);
     assert_string_equal(items[1].work_id, b);
     works_free(items, n);
-    assert_int_equal(works_list(f->l, NULL, WORKS_PAGE_MAX + 1, &items, &n, &e), -1);
+    assert_int_equal(
+        works_list(f->l, &(struct work_filter){NULL, 0, WORKS_PAGE_MAX + 1}, &items, &n, &e), -1);
     assert_int_equal(e.code, ERR_OUTPUT_LIMIT);
 }
 
