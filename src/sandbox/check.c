@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "sandbox/bwrap.h"
+#include "sandbox/netdoor.h"
 #include "sandbox/report.h"
 #include "sandbox/trial.h"
 #include "sys/fd.h"
@@ -79,10 +80,11 @@ static void compare(const struct report *outside, const struct report *inside,
     p->seccomp = inside->seccomp == 2;
     p->pid1 = inside->parent == 1;
     /* A kernel may lack cgroup namespaces; they are told but not needed. */
-    p->works = p->user_namespace && p->mount_namespace && p->pid_namespace &&
-               p->network_namespace && p->ipc_namespace && p->uts_namespace && p->fresh_proc &&
-               p->no_new_privs && p->seccomp && p->pid1 && inside->capabilities == 0;
-    if (!p->works)
+    p->inherited_proc = p->user_namespace && p->mount_namespace && p->pid_namespace &&
+                        p->network_namespace && p->ipc_namespace && p->uts_namespace &&
+                        p->no_new_privs && p->seccomp && p->pid1 && inside->capabilities == 0;
+    p->works = p->inherited_proc && p->fresh_proc;
+    if (!p->works && p->cause == PROBE_NONE)
         fail(p, PROBE_OTHER, "the sandbox ran, but a wall that was asked for was not there");
 }
 
@@ -100,6 +102,22 @@ static void find_bwrap(struct probe_result *p, struct err *e)
     snprintf(p->bwrap_version, sizeof(p->bwrap_version), "%.31s", version ? version + 1 : line);
 }
 
+/* The sandbox works without it; only commands with an enabled network are refused then. */
+static void try_network(struct probe_result *p)
+{
+    struct err e = {0};
+    p->egress = netdoor_try(&e) == 0;
+    snprintf(p->egress_detail, sizeof(p->egress_detail), "%.255s", p->egress ? "" : e.message);
+}
+
+/* What an operator may choose where a fresh /proc cannot be had (D2). */
+static void try_inherited_proc(const struct report *outside, struct probe_result *p)
+{
+    struct report inside;
+    if (trial_run(true, CHECK_SECONDS * 1000 / 2, &inside, NULL) == 0)
+        compare(outside, &inside, p);
+}
+
 void check_sandbox(struct probe_result *ret)
 {
     struct probe_result p = {0};
@@ -110,11 +128,15 @@ void check_sandbox(struct probe_result *ret)
     } else {
         find_bwrap(&p, &e);
         report_take(&outside);
-        if (p.cause == PROBE_NONE && trial_run(CHECK_SECONDS * 1000 / 2, &inside, &e) < 0)
+        if (p.cause == PROBE_NONE && trial_run(false, CHECK_SECONDS * 1000 / 2, &inside, &e) < 0)
             fail(&p, check_cause(e.message), e.message);
         else if (p.cause == PROBE_NONE)
             compare(&outside, &inside, &p);
+        if (p.cause == PROBE_NO_PROC)
+            try_inherited_proc(&outside, &p);
     }
+    if (p.works)
+        try_network(&p);
     *ret = p;
 }
 
@@ -130,6 +152,9 @@ static void explain(const struct probe_result *p)
         printf("remedy: %s\n", probe_cause_remedy(p->cause));
     if (p->detail[0] != '\0')
         printf("detail: %s\n", p->detail);
+    if (!p->works && p->inherited_proc)
+        printf("weaker: works for workspaces with \"proc\": \"inherited\", whose commands see the "
+               "processes of this container\n");
     printf("bubblewrap: %s %s\n", p->bwrap_path[0] ? p->bwrap_path : "none", p->bwrap_version);
     if (p->works)
         printf("own namespaces: user %s, mount %s, process %s, network %s, ipc %s, host name %s, "
@@ -139,6 +164,9 @@ static void explain(const struct probe_result *p)
                yes(p->network_namespace), yes(p->ipc_namespace), yes(p->uts_namespace),
                yes(p->cgroup_namespace), yes(p->fresh_proc), yes(p->no_new_privs), yes(p->seccomp),
                yes(p->pid1));
+    if (p->works)
+        printf("enabled network: %s%s\n",
+               p->egress ? "possible" : "not possible: ", p->egress_detail);
 }
 
 int check_main(enum check_output output)

@@ -6,27 +6,21 @@
 #include "sys/fd.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* execvp() copies the words onto the stack when it has to run a script without "#!". */
-#define STACK_BYTES (1u << 20)
-
-static void reset_signals(void)
-{
-    const struct sigaction fallback = {.sa_handler = SIG_DFL};
-    sigset_t none;
-    for (int i = 1; i < NSIG; i++)
-        sigaction(i, &fallback, NULL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
+/* Static: there is one child at a time, which is gone from here when child_run() returns. */
+#define STACK_BYTES (64u << 10)
+static _Alignas(64) char stack[STACK_BYTES];
 
 static const int limit_resources[PLAN_LIMIT_MAX] = {
     [PLAN_LIMIT_CPU_SECONDS] = RLIMIT_CPU,
@@ -64,6 +58,70 @@ static int set_limits(const struct plan *p, unsigned long files)
     return 0;
 }
 
+/* ---- finding the program; as execvp(3), whose work differs between C libraries ---- */
+
+/* Where to look when the command has no PATH. */
+#define PATH_FALLBACK "/usr/local/bin:/usr/bin:/bin"
+
+/* A file that is executable and no program is a script for the shell. Returns when that failed. */
+static void execute(const struct child_start *c, const char *path)
+{
+    execve(path, c->plan->argv.items, c->plan->env.items);
+    if (errno != ENOEXEC)
+        return;
+    c->script[1] = (char *)path;
+    execve(c->script[0], c->script, c->plan->env.items);
+}
+
+/* Is there a sense in looking further? */
+static bool is_elsewhere(int errnum)
+{
+    return errnum == ENOENT || errnum == ENOTDIR || errnum == EACCES || errnum == ESTALE ||
+           errnum == ENODEV || errnum == ETIMEDOUT || errnum == ENAMETOOLONG;
+}
+
+static const char *path_of(char *const *env)
+{
+    for (; env != NULL && *env != NULL; env++) {
+        if (strncmp(*env, "PATH=", 5) == 0)
+            return *env + 5;
+    }
+    return PATH_FALLBACK;
+}
+
+/* Sets errno: EACCES when a file was found that may not be executed. */
+static void search(const struct child_start *c, const char *name)
+{
+    char full[PATH_MAX];
+    bool forbidden = false;
+    const char *dir = path_of(c->plan->env.items);
+    for (size_t n = strcspn(dir, ":");; dir += n + 1, n = strcspn(dir, ":")) {
+        if (n + strlen(name) + 2 <= sizeof(full)) {
+            memcpy(full, dir, n);
+            full[n] = '/';
+            strcpy(full + n + (n > 0), name);
+            execute(c, full);
+        } else {
+            errno = ENAMETOOLONG;
+        }
+        if (!is_elsewhere(errno))
+            return;
+        forbidden |= errno == EACCES;
+        if (dir[n] == '\0')
+            break;
+    }
+    errno = forbidden ? EACCES : ENOENT;
+}
+
+/* ---- becoming the command ---- */
+
+static void unblock_signals(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /* The steps up to exec; the first that fails. Nothing here may allocate or lock: the memory is
  * our parent's. */
 static enum child_step become(const struct child_start *c)
@@ -79,11 +137,13 @@ static enum child_step become(const struct child_start *c)
         return CHILD_CWD;
     if (fd_close_from(3) < 0)
         return CHILD_PROCESS;
-    reset_signals();
+    unblock_signals();
     if (c->plan->report)
         _exit(report_write(STDOUT_FILENO));
-    environ = c->plan->env.items;
-    execvp(c->plan->argv.items[0], c->plan->argv.items);
+    if (strchr(c->plan->argv.items[0], '/') != NULL)
+        execute(c, c->plan->argv.items[0]);
+    else
+        search(c, c->plan->argv.items[0]);
     return CHILD_EXEC;
 }
 
@@ -97,22 +157,43 @@ __attribute__((no_sanitize("address"))) static int child_main(void *arg)
     _exit(127);
 }
 
+/* The shell, the file, and the command's other words. */
+static char **script_words(const struct strv *argv)
+{
+    char **words = mem_zalloc(argv->len + 2, sizeof(*words));
+    words[0] = (char *)"/bin/sh";
+    for (size_t i = 1; i < argv->len; i++)
+        words[i + 1] = argv->items[i];
+    return words;
+}
+
+/* The kernel's own call: C libraries keep a few signals from sigaction(3). All zero is the default.
+ */
+void child_default_signals(void)
+{
+    static const unsigned long fallback[4];
+    for (int i = 1; i <= 64; i++)
+        syscall(SYS_rt_sigaction, i, fallback, NULL, (size_t)8);
+}
+
+/* The pages that are used on the way to exec. */
+#define STACK_TOUCHED (2u << 12)
+
+void child_rehearse(void)
+{
+    memset(stack + STACK_BYTES - STACK_TOUCHED, 0, STACK_TOUCHED);
+}
+
 void child_run(struct child_start *c)
 {
-    char **ours = environ;
+    autofree char **words = script_words(&c->plan->argv);
+    c->script = words;
     c->step = CHILD_STARTED;
     c->error = 0;
-    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
-    c->pid = stack == MAP_FAILED
-                 ? -1
-                 : clone(child_main, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
+    c->pid = clone(child_main, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
     if (c->pid < 0) {
         c->step = CHILD_PROCESS;
         c->error = errno;
     }
-    /* The child has set the plan's, in our memory. */
-    environ = ours;
-    if (stack != MAP_FAILED)
-        munmap(stack, STACK_BYTES);
+    c->script = NULL;
 }

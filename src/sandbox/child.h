@@ -2,8 +2,9 @@
  *
  * Theory. The command's process shares our memory until it has executed (as posix_spawn does), so
  * no page table is copied and a failed exec is told in a variable. It gets a session of its own,
- * with the terminal when there is one, default signal dispositions, no blocked signals, the plan's
- * environment and nothing open but 0, 1 and 2. no_new_privs and the filter are loaded already.
+ * with the terminal when there is one, no blocked signals, the plan's environment and nothing open
+ * but 0, 1 and 2. Signal dispositions are ours, which are the defaults (inner_settle());
+ * no_new_privs and the filter are loaded already.
  *
  * Must not: run anything between that needs the filter's refusals, or leave a way to return.
  */
@@ -19,6 +20,7 @@ enum child_step { CHILD_STARTED, CHILD_PROCESS, CHILD_TERMINAL, CHILD_CWD, CHILD
 struct child_start {
     const struct plan *plan;
     unsigned long files; /* soft limit of open files to give back; 0 = leave it */
+    char **script;       /* ours while it starts */
     /* filled: */
     pid_t pid;            /* leader of its own session and process group */
     enum child_step step; /* CHILD_STARTED, or what failed */
@@ -27,5 +29,11 @@ struct child_start {
 
 /* Start the command. Returns when it has executed (step CHILD_STARTED) or failed. */
 void child_run(struct child_start *c);
+
+/* Give every signal the default disposition, which the command inherits. */
+void child_default_signals(void);
+
+/* Touch what child_run() will (sandbox/zygote). */
+void child_rehearse(void);
 
 #endif

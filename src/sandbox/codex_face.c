@@ -9,6 +9,7 @@
 #include "sandbox/prepare.h"
 #include "sandbox/supervise.h"
 #include "sys/caps.h"
+#include "sys/landlock.h"
 #include "sys/tighten.h"
 #include "wire/codex.h"
 
@@ -111,9 +112,10 @@ static int check_words(const struct face *f, const struct codex_profile *p)
                       "");
     if (f->inner && f->landlock)
         return refuse("--apply-seccomp-then-exec and --use-legacy-landlock exclude each other", "");
-    if (f->landlock && !codex_view_full_write(p))
-        return refuse("--use-legacy-landlock cannot keep a restricted file system; it is for "
-                      "profiles that may write the whole disk",
+    if (f->landlock && !codex_view_full_write(p) && !codex_view_plain_read(p))
+        return refuse("--use-legacy-landlock cannot hide anything, nor keep what lies inside of a "
+                      "writable place read-only; it is for profiles that may read the whole disk "
+                      "and write either all or nothing of it",
                       "");
     return 0;
 }
@@ -128,6 +130,22 @@ static int become_command(const struct face *f)
     return error == ENOENT ? SANDBOX_COMMAND_NOT_FOUND : SANDBOX_COMMAND_NOT_EXECUTABLE;
 }
 
+/* The caller's explicit choice; it is never taken instead of something else. */
+static int apply_landlock(const struct codex_profile *p)
+{
+    static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", NULL};
+    const struct landlock_ask ask = {.writable = codex_view_full_write(p) ? NULL : devices,
+                                     .no_tcp = !p->network};
+    int rc = landlock_apply(&ask);
+    if (rc == -EOPNOTSUPP)
+        sandbox_say("--use-legacy-landlock: this kernel's Landlock (version %d) cannot keep this "
+                    "profile; leave the option out for the sandbox that can",
+                    landlock_version());
+    else if (rc < 0)
+        sandbox_say("--use-legacy-landlock: %s", strerror(-rc));
+    return rc;
+}
+
 /* The filter alone, as the profile asks for it, and the command. */
 static int run_filtered(const struct face *f, const struct codex_profile *p)
 {
@@ -136,6 +154,8 @@ static int run_filtered(const struct face *f, const struct codex_profile *p)
         return become_command(f);
     filter_add_alone(p->network, &filter);
     int rc = tighten_no_new_privs();
+    if (rc == 0 && f->landlock && apply_landlock(p) < 0)
+        return SANDBOX_EXIT_FILTER;
     if (rc == 0)
         rc = tighten_load_filter(buf_bytes(&filter), filter.len);
     if (rc < 0) {
@@ -198,7 +218,7 @@ static int run_in_view(const struct face *f, const struct codex_profile *p)
         take_environment(&r);
         for (char **word = f->argv; *word != NULL; word++)
             strv_add(&r.argv, *word);
-        rc = prepare_plan(&r, &plan, &e);
+        rc = prepare_plan(&r, &plan, NULL, &e);
     }
     helper_request_fini(&r);
     if (rc < 0) {
@@ -219,9 +239,9 @@ int codex_face_main(char **words)
     if (code == 0)
         code = check_words(&f, &p);
     if (code == 0)
-        code = f.inner                     ? run_inner(&f, &p)
-               : codex_view_full_write(&p) ? run_filtered(&f, &p)
-                                           : run_in_view(&f, &p);
+        code = f.inner                                   ? run_inner(&f, &p)
+               : f.landlock || codex_view_full_write(&p) ? run_filtered(&f, &p)
+                                                         : run_in_view(&f, &p);
     codex_profile_fini(&p);
     return code;
 }

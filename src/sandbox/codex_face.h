@@ -6,6 +6,12 @@
  * every other process of the host is out of sight. A profile that lets the whole disk be written
  * and does not route the network is not a matter for a view: then only the filter is laid on (H11).
  *
+ * --use-legacy-landlock (H9) is the caller's explicit choice and deprecated: no view, but the
+ * kernel's Landlock and the filter. It keeps a disk read-only as a whole, TCP away and, from
+ * version 6 on, others' abstract sockets and processes; it can neither hide nor keep something
+ * inside a writable place, and such profiles are refused with it. It cannot keep modes, owners and
+ * times of files, nor sockets that have a path.
+ *
  * Must not: fall back: what is asked for and not offered (host network beside a restricted file
  * system, the managed proxy, the caller's PID namespace) is refused by name.
  */

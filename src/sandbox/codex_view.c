@@ -21,6 +21,17 @@ bool codex_view_full_write(const struct codex_profile *p)
     return write;
 }
 
+bool codex_view_plain_read(const struct codex_profile *p)
+{
+    bool root = false;
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->entries[i].access != CODEX_READ)
+            return false;
+        root |= p->entries[i].kind == CODEX_ROOT;
+    }
+    return root && !p->unrestricted;
+}
+
 char *codex_view_cwd(const char *command_cwd, const char *policy_cwd)
 {
     char *real = realpath(command_cwd != NULL ? command_cwd : ".", NULL);

@@ -18,6 +18,9 @@
 /* The whole disk may be written and nothing narrows that. */
 bool codex_view_full_write(const struct codex_profile *p);
 
+/* The whole disk may be read, nothing is hidden and nothing may be written. */
+bool codex_view_plain_read(const struct codex_profile *p);
+
 /* `policy_cwd` is absolute. Errors: INVALID_COMMAND; *ret is to be freed in any case. */
 int codex_view_make(const struct codex_profile *p, const char *policy_cwd, struct view *ret,
                     struct err *e);

@@ -2,6 +2,7 @@
 #include "sandbox/environ.h"
 
 #include "base/mem.h"
+#include "sandbox/netenv.h"
 #include "sandbox/scope.h"
 
 #include <stdio.h>
@@ -60,6 +61,11 @@ static void set_git_trust(struct strv *env, const char *workspace)
     setf(env, "GIT_CONFIG_VALUE_0=%s", workspace);
 }
 
+static void set_entry(void *env, const char *entry)
+{
+    set(env, entry);
+}
+
 void environ_build(const struct helper_request *r, struct strv *ret)
 {
     struct strv env = {0};
@@ -78,6 +84,8 @@ void environ_build(const struct helper_request *r, struct strv *ret)
     set_git_trust(&env, r->view.workspace);
     for (size_t i = 0; i < r->env.len; i++)
         set(&env, r->env.items[i]);
+    if (r->network == HELPER_NETWORK_ENABLED)
+        netenv_each(set_entry, &env);
     *ret = env;
 }
 
@@ -92,5 +100,7 @@ void environ_lay_over(const struct strv *base, bool tty, const char *cwd,
     setf(&env, "PWD=%s", cwd);
     for (size_t i = 0; i < entries->len; i++)
         set(&env, entries->items[i]);
+    if (strv_has(base, "CODESPACE_NETWORK=enabled"))
+        netenv_each(set_entry, &env);
     *ret = env;
 }

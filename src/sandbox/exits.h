@@ -32,7 +32,8 @@
     X(START, 195, "the command's process could not be created")                                    \
     X(LOST, 196, "the sandbox ended before it told how the command ended")                         \
     X(INTERNAL, 197, "a fault of ours; please report it")                                          \
-    X(LIMITS, 198, "a limit could not be set")
+    X(LIMITS, 198, "a limit could not be set")                                                     \
+    X(NETWORK, 199, "the network's only door could not be opened")
 
 enum sandbox_exit {
 #define SANDBOX_EXIT_ENUM(name, code, text) SANDBOX_EXIT_##name = code,

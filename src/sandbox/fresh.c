@@ -13,7 +13,15 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+/* Of <linux/mount.h>, which does not go together with <sys/mount.h>, which lacks them in musl. */
+#ifndef OPEN_TREE_CLONE
+#define OPEN_TREE_CLONE 1
+#define OPEN_TREE_CLOEXEC O_CLOEXEC
+#define MOVE_MOUNT_F_EMPTY_PATH 4
+#endif
 
 #define NO_SURPRISES (MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
@@ -230,7 +238,7 @@ static int carry(int tree, const char *path)
     struct stat st;
     if (fstat(tree, &st) < 0 || make_place(path, S_ISDIR(st.st_mode)) < 0)
         return -1;
-    return move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
+    return (int)syscall(SYS_move_mount, tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
 }
 
 static int make_tmp(const struct fresh *f, struct err *e)
@@ -241,8 +249,8 @@ static int make_tmp(const struct fresh *f, struct err *e)
     if (f->tmp_bytes == NULL)
         return 0;
     for (; n < f->carried.len && rc == 0; n++) {
-        trees[n] = open_tree(AT_FDCWD, f->carried.items[n],
-                             OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+        trees[n] = (int)syscall(SYS_open_tree, AT_FDCWD, f->carried.items[n],
+                                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
         rc = trees[n] < 0 ? -1 : 0;
     }
     autofree char *options = mem_printf("mode=1777,size=%s", f->tmp_bytes);

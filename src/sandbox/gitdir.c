@@ -226,12 +226,31 @@ static void protect_pointer(const struct git *g, const char *dot_git)
         protect_directory(g, git_dir);
 }
 
+/* A `.git` that is a link: the link stays, and what it leads to is the repository, in which git may
+ * write as in any other. Outside of the writable places nothing is made writable for it. */
+static void protect_linked(const struct git *g, const char *dot_git)
+{
+    struct stat st;
+    autofree char *next = protect_link(dot_git, g->l, g->p);
+    if (next == NULL)
+        return;
+    if (paths_within(g->v->workspace, next))
+        protect_path(next, g->l, g->p);
+    else
+        gitdir_protect(g->v, next, g->l, g->p);
+    /* Settings of the repository count from the work tree, which is where the link is. */
+    if (stat(next, &st) == 0 && S_ISDIR(st.st_mode))
+        protect_hooks(g, next, dot_git);
+}
+
 void gitdir_protect(const struct view *v, const char *dot_git, struct layout *l, struct plan *p)
 {
     struct git g = {v, l, p};
     struct stat st;
-    if (lstat(dot_git, &st) < 0 || S_ISLNK(st.st_mode) || layout_writable(l, dot_git) == NULL)
+    if (lstat(dot_git, &st) < 0 || layout_writable(l, dot_git) == NULL)
         protect_path(dot_git, l, p);
+    else if (S_ISLNK(st.st_mode))
+        protect_linked(&g, dot_git);
     else if (S_ISREG(st.st_mode))
         protect_pointer(&g, dot_git);
     else if (S_ISDIR(st.st_mode)) {

@@ -263,13 +263,60 @@ static int enter(const struct strv *groups, struct strv *dirs, const char **ret_
     return rc;
 }
 
-int group_enter(const struct strv *groups, struct err *e)
+/* ---- what it tells ---- */
+
+/* The file that tells of a memory limit's events, by the file that holds the limit. */
+static const char *events_of(const char *file)
+{
+    return str_eq(file, "memory.max")              ? "memory.events"
+           : str_eq(file, "memory.limit_in_bytes") ? "memory.oom_control"
+                                                   : NULL;
+}
+
+bool group_has_events(const struct strv *groups)
+{
+    for (size_t i = 0; i < groups->len; i += MEMBERS) {
+        if (events_of(groups->items[i + 1]) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* A kernel that has no such file tells nothing. */
+static int open_events(const struct strv *groups)
+{
+    for (size_t i = 0; i < groups->len; i += MEMBERS) {
+        const char *file = events_of(groups->items[i + 1]);
+        if (file == NULL)
+            continue;
+        autofree char *path = mem_printf("%s/" NAME "%d/%s", groups->items[i], (int)getpid(), file);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        return fd >= 0 ? fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+    return -1;
+}
+
+uint32_t group_oom_kills(int events)
+{
+    char text[512] = "\n";
+    ssize_t n = events < 0 ? 0 : pread(events, text + 1, sizeof(text) - 2, 0);
+    text[n > 0 ? n + 1 : 0] = '\0';
+    const char *line = strstr(text, "\noom_kill ");
+    uint64_t kills = 0;
+    if (line != NULL)
+        sscanf(line, "\noom_kill %10" SCNu64, &kills);
+    return kills > UINT32_MAX ? UINT32_MAX : (uint32_t)kills;
+}
+
+int group_enter(const struct strv *groups, int *ret_events, struct err *e)
 {
     autostrv dirs = {0};
     const char *what = "the group";
     int rc = enter(groups, &dirs, &what);
-    if (rc == 0)
+    if (rc == 0) {
+        *ret_events = open_events(groups);
         return 0;
+    }
     for (size_t i = 0; i < dirs.len; i++)
         rmdir(dirs.items[i]);
     return err_sys(e, ERR_SANDBOX_UNAVAILABLE, rc, "%s", what);

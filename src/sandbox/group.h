@@ -21,7 +21,15 @@
 /* The groups for `r` into p->groups. Errors: INVALID_COMMAND with the limit and the cause. */
 int group_plan(const struct helper_request *r, struct plan *p, struct err *e);
 
-/* Make them and enter. Errors: SANDBOX_UNAVAILABLE. */
-int group_enter(const struct strv *groups, struct err *e);
+/* Make them and enter. *ret_events: a descriptor for group_oom_kills() when group_has_events(),
+ * else -1. Errors: SANDBOX_UNAVAILABLE. */
+int group_enter(const struct strv *groups, int *ret_events, struct err *e);
+
+/* Whether there is a memory limit among them, which tells when it ended a process. */
+bool group_has_events(const struct strv *groups);
+
+/* Processes that the kernel ended because the group's memory was used up; 0 without a descriptor.
+ */
+uint32_t group_oom_kills(int events);
 
 #endif

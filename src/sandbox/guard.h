@@ -3,7 +3,8 @@
  * Theory. A protected path that does not exist, or is a symbolic link, cannot be mounted over
  * without leaving something on the host. So process 1 watches the directories that hold them: what
  * a command creates under such a name is removed when it appears, and once more when every process
- * of the sandbox is dead, which is the guarantee. What was removed is told in the verdict. The
+ * of the sandbox is dead, which is the guarantee; when process 1 is killed from outside the runner
+ * does that in its place (run/sweep). What was removed is told in the verdict. The
  * directories on the way that exist are mount points of their own, so they stay where they are; one
  * that the command makes as a symbolic link, so that a protected path appears behind it, is taken
  * away itself.

@@ -2,16 +2,21 @@
 #include "sandbox/inner.h"
 
 #include "base/mem.h"
+#include "sandbox/census.h"
 #include "sandbox/child.h"
 #include "sandbox/control.h"
 #include "sandbox/exits.h"
 #include "sandbox/gitdir.h"
+#include "sandbox/group.h"
 #include "sandbox/guard.h"
 #include "sandbox/masks.h"
+#include "sandbox/netdoor.h"
+#include "sandbox/netrelay.h"
 #include "sandbox/planfile.h"
 #include "sandbox/zygote.h"
 #include "sys/caps.h"
 #include "sys/fd.h"
+#include "sys/scm.h"
 #include "sys/tighten.h"
 
 #include <errno.h>
@@ -24,6 +29,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +39,9 @@
 /* A command that runs longer than this is watched by the guard; see guard_watch(). */
 #define GUARD_AFTER_MS 50
 
+/* When the runner is told that the command runs, if it does not end before. */
+#define TELL_AFTER_MS 1
+
 /* Passed on to the command's process group when they come from outside. */
 static const int forwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
                                 SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
@@ -40,16 +49,22 @@ static const int forwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
 /* ---- before the command ---- */
 
 /* 2 carries the control socket; afterwards 0, 1 and 2 are the command's and nothing but CONTROL_FD
- * is open above them. */
-static int arrange_descriptors(void)
+ * is open above them, `events` (-1 = none) as INNER_EVENTS_FD, and `network` (the same). */
+static int arrange_descriptors(int events, int network)
 {
     autofd int control = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, PLAN_FD_SOURCE);
     if (control < 0)
         return -errno;
     if (dup2(PLAN_FD_STDIN, STDIN_FILENO) < 0 || dup2(PLAN_FD_STDOUT, STDOUT_FILENO) < 0 ||
-        dup2(PLAN_FD_STDERR, STDERR_FILENO) < 0 || dup3(control, CONTROL_FD, O_CLOEXEC) < 0)
+        dup2(PLAN_FD_STDERR, STDERR_FILENO) < 0 || dup3(control, CONTROL_FD, O_CLOEXEC) < 0 ||
+        (events >= 0 && dup3(events, INNER_EVENTS_FD, O_CLOEXEC) < 0) ||
+        (network >= 0 && dup3(network, INNER_NETWORK_FD, O_CLOEXEC) < 0))
         return -errno;
-    return fd_close_from(CONTROL_FD + 1);
+    if (events < 0)
+        close(INNER_EVENTS_FD);
+    if (network < 0)
+        close(INNER_NETWORK_FD);
+    return fd_close_from(INNER_NETWORK_FD + 1);
 }
 
 /* The command has them now; a second holder would keep pipes open for its own lifetime. */
@@ -108,21 +123,24 @@ static int close_door(void)
     return 0;
 }
 
-static int give_up_privileges(const struct plan *p)
+static int give_up_privileges(struct inner *in)
 {
     int rc = tighten_no_new_privs();
     if (rc < 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_NO_NEW_PRIVS, "%s", strerror(-rc));
-    rc = tighten_load_filter(buf_bytes(&p->filter), p->filter.len);
+    rc = refusals_load(&in->refusals, &in->plan.filter);
     if (rc < 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_FILTER, "%s", strerror(-rc));
     return 0;
 }
 
-/* All signals are blocked for ours and read from a descriptor. */
+/* All signals are blocked for ours and read from a descriptor. Their dispositions are the
+ * command's, which inherits them: what our caller ignored is not ignored there. */
 static int open_signals(struct inner *in)
 {
     sigset_t all, wanted;
+    if (!in->warm) /* the zygote's are, too */
+        child_default_signals();
     sigfillset(&all);
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGCHLD);
@@ -169,9 +187,17 @@ static int start_command(struct inner *in, unsigned long files)
     if (c.step != CHILD_STARTED)
         return tell_not_started(&c);
     in->command = c.pid;
+    in->untold = true;
     let_go_of_standard_descriptors();
-    control_send(CONTROL_FD, &(struct helper_verdict){.event = HELPER_STARTED});
     return 0;
+}
+
+/* A command that ends within TELL_AFTER_MS wakes the runner once instead of twice. */
+static void tell_started(struct inner *in)
+{
+    if (in->untold)
+        control_send(CONTROL_FD, &(struct helper_verdict){.event = HELPER_STARTED});
+    in->untold = false;
 }
 
 /* ---- while it runs ---- */
@@ -188,6 +214,27 @@ static pid_t reap_one(struct inner *in, int flags)
     return pid;
 }
 
+/* Is there something to wait for? */
+static bool goes_on(const struct inner *in)
+{
+    return !in->closed && (in->keeping ? !in->alone : !in->ended);
+}
+
+static void reap(struct inner *in)
+{
+    pid_t pid = 0;
+    do {
+        pid = reap_one(in, WNOHANG);
+    } while (pid > 0 && goes_on(in));
+    in->alone = pid < 0 && errno == ECHILD;
+}
+
+/* To the command's process group; when the command has ended, to all that it left. */
+static void pass_on(const struct inner *in, int signal)
+{
+    kill(in->keeping ? -1 : -in->command, signal);
+}
+
 /* A sender inside has a number here; whoever is outside, and the kernel, has none. */
 static void on_signal(struct inner *in)
 {
@@ -200,10 +247,9 @@ static void on_signal(struct inner *in)
         if (info.ssi_signo == DEATH_SIGNAL)
             in->closed = true;
         else
-            kill(-in->command, (int)info.ssi_signo);
+            pass_on(in, (int)info.ssi_signo);
     }
-    while (!in->ended && reap_one(in, WNOHANG) > 0)
-        continue;
+    reap(in);
 }
 
 static void on_control(struct inner *in)
@@ -215,8 +261,14 @@ static void on_control(struct inner *in)
          line = control_next(&in->control, &n)) {
         int signal = helper_signal_read(line, n);
         if (signal > 0)
-            kill(-in->command, signal);
+            pass_on(in, signal);
     }
+}
+
+static bool on_network(struct inner *in)
+{
+    in->network = netdoor_on_event(INNER_NETWORK_FD, in->refusals.list);
+    return in->network;
 }
 
 static void serve(struct inner *in)
@@ -224,24 +276,34 @@ static void serve(struct inner *in)
     struct pollfd fds[] = {
         {.fd = in->signal_fd, .events = POLLIN},
         {.fd = CONTROL_FD, .events = POLLIN},
-        {.fd = -1, .events = POLLIN},
+        {.fd = in->guard.watch_fd, .events = POLLIN},
+        {.fd = in->refusals.fd, .events = POLLIN},
+        {.fd = in->network ? INNER_NETWORK_FD : -1, .events = POLLIN},
     };
-    int timeout_ms = GUARD_AFTER_MS;
-    while (!in->ended && !in->closed) {
-        int n = poll(fds, ARRAY_LEN(fds), timeout_ms);
-        if (n == 0) {
+    int timeout_ms = in->guard.watch_fd < 0 ? GUARD_AFTER_MS : -1;
+    while (goes_on(in)) {
+        int n = poll(fds, ARRAY_LEN(fds), in->untold ? TELL_AFTER_MS : timeout_ms);
+        if (n == 0 && in->untold) {
+            tell_started(in);
+        } else if (n == 0) {
             guard_watch(&in->guard);
             fds[2].fd = in->guard.watch_fd;
             timeout_ms = -1;
         }
         if (n <= 0)
             continue;
+        if (fds[4].revents != 0 && !on_network(in))
+            fds[4].fd = -1;
+        if (fds[3].revents != 0)
+            refusals_on_event(&in->refusals);
         if (fds[2].revents != 0)
             guard_on_event(&in->guard);
         if (fds[1].revents != 0)
             on_control(in);
         if (fds[0].revents != 0)
             on_signal(in);
+        if (goes_on(in))
+            tell_started(in);
     }
 }
 
@@ -286,27 +348,78 @@ static void fill_created(const struct inner *in, struct helper_verdict *v)
         snprintf(v->created[i], HELPER_NAME_MAX, "%s", found.items[i]);
 }
 
+/* What the network refused to the command before its end belongs to it. */
+static void hear_the_rest(struct inner *in)
+{
+    struct pollfd p = {.fd = INNER_NETWORK_FD, .events = POLLIN};
+    if (in->warm) {
+        netrelay_catch_up(INNER_NETWORK_FD, in->refusals.list);
+        return;
+    }
+    while (poll(&p, 1, 0) > 0 && netdoor_on_event(INNER_NETWORK_FD, in->refusals.list))
+        continue;
+}
+
+/* What the command and all it started have used, made and were refused. */
+static void fill_use(struct inner *in, struct helper_verdict *v)
+{
+    struct rusage usage = {0};
+    getrusage(RUSAGE_CHILDREN, &usage);
+    v->cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u +
+                (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    v->max_rss_kib = (uint64_t)usage.ru_maxrss;
+    fill_removed(in, v);
+    fill_created(in, v);
+    v->oom_kills = group_oom_kills(in->events_fd);
+    if (in->network)
+        hear_the_rest(in);
+    memcpy(v->denials, in->refusals.list, sizeof(v->denials));
+}
+
+static void fill_end(const struct inner *in, struct helper_verdict *v)
+{
+    bool signaled = WIFSIGNALED(in->status);
+    v->event = signaled ? HELPER_SIGNAL : HELPER_EXIT;
+    v->value = signaled ? WTERMSIG(in->status) : WEXITSTATUS(in->status);
+}
+
 static int tell_end(struct inner *in, uint32_t background)
 {
     struct err e = {0};
-    struct rusage usage = {0};
-    struct helper_verdict v = {.event = HELPER_EXIT, .background = background};
-    if (guard_sweep(&in->guard, &e) < 0)
+    struct helper_verdict v = {.background = background};
+    fill_end(in, &v);
+    int code = v.event == HELPER_SIGNAL ? 128 + v.value : v.value;
+    bool swept = guard_sweep(&in->guard, &e) == 0;
+    fill_use(in, &v);
+    tell_started(in);
+    if (!swept)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_GUARD, "%s", e.message);
-    getrusage(RUSAGE_CHILDREN, &usage);
-    v.cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u +
-               (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-    v.max_rss_kib = (uint64_t)usage.ru_maxrss;
-    fill_removed(in, &v);
-    fill_created(in, &v);
-    if (WIFSIGNALED(in->status)) {
-        v.event = HELPER_SIGNAL;
-        v.value = WTERMSIG(in->status);
-    } else {
-        v.value = WEXITSTATUS(in->status);
+    if (in->keeping) {
+        v.event = HELPER_OVER;
+        v.value = 0;
     }
     control_send(CONTROL_FD, &v);
-    return v.event == HELPER_SIGNAL ? 128 + v.value : v.value;
+    return code;
+}
+
+/* The command has ended: live on with what it left, if there is anything, until that has ended or
+ * is ended. */
+static void keep_rest(struct inner *in)
+{
+    struct helper_verdict v = {.kept = true};
+    pid_t pid = 0;
+    do {
+        pid = reap_one(in, WNOHANG);
+    } while (pid > 0);
+    if (pid < 0) /* nobody is there */
+        return;
+    v.background = census_take();
+    fill_end(in, &v);
+    fill_use(in, &v);
+    tell_started(in);
+    control_send(CONTROL_FD, &v);
+    in->keeping = true;
+    serve(in);
 }
 
 int inner_settle(struct inner *in)
@@ -317,7 +430,7 @@ int inner_settle(struct inner *in)
     int rc = open_signals(in);
     if (rc < 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_INTERNAL, "signals: %s", strerror(-rc));
-    return give_up_privileges(&in->plan);
+    return give_up_privileges(in);
 }
 
 /* What a cold start would protect and an older plan does not know of: repositories that were made
@@ -331,8 +444,34 @@ static int check_age(struct inner *in)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_GUARD,
                               "%.300s was made after the view was built; it has to be built again",
                               found.items[0]);
-    /* The receipt. Who is not there to get it may start the command elsewhere. */
-    return fd_write_all(CONTROL_FD, "\n", 1) < 0 ? SANDBOX_EXIT_LOST : 0;
+    return 0;
+}
+
+/* The receipt. Who is not there to get it may start the command elsewhere. Its descriptor is for
+ * the case that we are killed: whoever holds it knows when nothing of us is alive any more, and
+ * puts right in our place what we guard. */
+static int tell_begins(const struct inner *in)
+{
+    bool guards = in->plan.guards.len > 0;
+    autofd int self = guards ? (int)syscall(SYS_pidfd_open, getpid(), 0) : -1;
+    if (!guards && !in->warm)
+        return 0;
+    return scm_send(CONTROL_FD, "\n", 1, &self, self >= 0) < 0 ? SANDBOX_EXIT_LOST : 0;
+}
+
+void inner_rehearse(const struct inner *in)
+{
+    const struct helper_verdict v = {.event = HELPER_EXIT};
+    struct guard guard;
+    struct err e = {0};
+    autostrv found = {0};
+    autobuf line = BUF_INIT;
+    (void)guard_init(&guard, &in->plan.guards, &e);
+    guard_fini(&guard);
+    if (in->plan.search)
+        gitdir_find_new(in->plan.workspace, &in->plan.repositories, &found);
+    helper_verdict_write(&v, &line);
+    child_rehearse();
 }
 
 int inner_run(struct inner *in, unsigned long files)
@@ -342,30 +481,40 @@ int inner_run(struct inner *in, unsigned long files)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_GUARD, "%s", e.message);
     int code = in->warm ? check_age(in) : 0;
     if (code == 0)
+        code = tell_begins(in);
+    if (code == 0)
         code = start_command(in, files);
     if (code != 0)
         return code;
     /* Gone into the command; a large one would otherwise stay in our memory. */
     buf_fini(&in->plan.args);
-    buf_fini(&in->plan.filter);
     strv_fini(&in->plan.argv);
     strv_fini(&in->plan.env);
     serve(in);
+    if (in->plan.keep && in->ended && !in->closed)
+        keep_rest(in);
     return tell_end(in, clear_namespace(in));
 }
 
 int inner_main(int plan_fd, unsigned long files)
 {
-    struct inner in = {.control.fd = CONTROL_FD, .signal_fd = -1};
+    struct inner in = {
+        .control.fd = CONTROL_FD, .signal_fd = -1, .refusals.fd = -1, .events_fd = -1};
     struct err e = {0};
     int read_rc = planfile_read(plan_fd, &in.plan, &e);
-    int rc = arrange_descriptors();
+    bool grouped = read_rc == 0 && group_has_events(&in.plan.groups);
+    int spare = PLAN_FD_SOURCE + (int)in.plan.sources.len;
+    in.network = read_rc == 0 && in.plan.egress.len > 0;
+    int rc = arrange_descriptors(grouped ? spare : -1, in.network ? spare + grouped : -1);
+    in.events_fd = grouped ? INNER_EVENTS_FD : -1;
     if (rc < 0) {
         sandbox_say("%s: %s", sandbox_exit_text(SANDBOX_EXIT_DESCRIPTORS), strerror(-rc));
         return SANDBOX_EXIT_DESCRIPTORS;
     }
     if (read_rc < 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_PLAN_FORM, "%s", e.message);
+    if (in.network && netdoor_wait(INNER_NETWORK_FD, &e) < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_NETWORK, "%s", e.message);
     if (in.plan.zygote)
         return zygote_main(&in.plan, files);
     int code = check_place(&in.plan);
@@ -376,6 +525,7 @@ int inner_main(int plan_fd, unsigned long files)
     if (code == 0)
         code = inner_run(&in, files);
     guard_fini(&in.guard);
+    refusals_fini(&in.refusals);
     plan_fini(&in.plan);
     buf_fini(&in.control.in);
     fd_close(&in.signal_fd);

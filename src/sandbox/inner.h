@@ -20,6 +20,7 @@
 
 #include "sandbox/control.h"
 #include "sandbox/guard.h"
+#include "sandbox/refusals.h"
 #include "wire/plan.h"
 
 #include <stdbool.h>
@@ -27,6 +28,10 @@
 
 /* Where the control socket lives once the descriptors are in order. */
 #define INNER_CONTROL_FD 3
+/* Where the memory group's events are, if there is one. */
+#define INNER_EVENTS_FD 4
+/* Where the egress proxy, or the zygote for it, tells what it refuses, if there is a network. */
+#define INNER_NETWORK_FD 5
 /* Sent by the kernel when bubblewrap dies, and by a zygote that ends. Not KILL: the guard still has
  * to sweep. */
 #define INNER_DEATH_SIGNAL SIGPWR
@@ -35,17 +40,26 @@ struct inner {
     struct control control; /* its fd is INNER_CONTROL_FD */
     struct plan plan;
     struct guard guard;
-    bool warm; /* the plan is older than the command (wire/warm) */
+    struct refusals refusals;
+    int events_fd; /* of the memory group (sandbox/group); -1 = there is none */
+    bool network;  /* INNER_NETWORK_FD is open */
+    bool warm;     /* the plan is older than the command (wire/warm) */
     int signal_fd;
     pid_t command;
-    bool ended;  /* the command itself was reaped */
-    int status;  /* of waitpid */
-    bool closed; /* the runner or bubblewrap is gone */
+    bool untold;  /* it runs, and the runner does not know yet */
+    bool ended;   /* the command itself was reaped */
+    bool keeping; /* its end was told; what it left is waited for */
+    bool alone;   /* nothing but us is left */
+    int status;   /* of waitpid */
+    bool closed;  /* the runner or bubblewrap is gone */
 };
 
 /* Process 1 in its place: checked, without privileges, filtered. 0, or an exit status that was told
  * on the control socket. */
 int inner_settle(struct inner *in);
+
+/* Go through the memory that inner_run() will need, with nothing at stake (sandbox/zygote). */
+void inner_rehearse(const struct inner *in);
 
 /* The command from its start to its verdict. Exit status. */
 int inner_run(struct inner *in, unsigned long files);

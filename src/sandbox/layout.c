@@ -21,7 +21,24 @@ void layout_fini(struct layout *l)
         free(l->items[i].source);
     }
     free(l->items);
+    map_fini(&l->places);
     *l = (struct layout){0};
+}
+
+/* The item that stands at exactly `path`, as far as added; NULL when nothing is mounted there. */
+static const struct layout_item *standing(const struct layout *l, const char *path)
+{
+    uintptr_t number = (uintptr_t)map_get(&l->places, path);
+    return number == 0 ? NULL : &l->items[number - 1];
+}
+
+/* Links and directories of ours are not mounts. */
+static void take_place(struct layout *l, const struct layout_item *it)
+{
+    const struct layout_item *now = standing(l, it->path);
+    if (it->kind == LAYOUT_LINK || it->kind == LAYOUT_DIR || (now != NULL && now->rank > it->rank))
+        return;
+    map_set(&l->places, it->path, (void *)(uintptr_t)(it - l->items + 1));
 }
 
 void layout_add(struct layout *l, enum layout_kind kind, enum layout_rank rank, const char *path,
@@ -29,21 +46,22 @@ void layout_add(struct layout *l, enum layout_kind kind, enum layout_rank rank, 
 {
     mem_grow((void **)&l->items, &l->cap, l->n + 1, sizeof(*l->items));
     l->items[l->n++] =
-        (struct layout_item){mem_strdup(path), mem_strdup(source), kind, rank, false};
+        (struct layout_item){mem_strdup(path), mem_strdup(source), kind, rank, false, false};
+    take_place(l, &l->items[l->n - 1]);
 }
 
+/* By name from the path upwards, not item by item: a view may hide thousands of paths. */
 const struct layout_item *layout_writable(const struct layout *l, const char *path)
 {
-    const struct layout_item *best = NULL;
-    for (size_t i = 0; i < l->n; i++) {
-        const struct layout_item *it = &l->items[i];
-        if (it->kind == LAYOUT_LINK || it->kind == LAYOUT_DIR || !paths_within(path, it->path))
-            continue;
-        size_t len = strlen(it->path);
-        size_t best_len = best == NULL ? 0 : strlen(best->path);
-        if (len > best_len || (len == best_len && it->rank >= best->rank))
-            best = it;
+    autofree char *step = mem_strdup(path);
+    const struct layout_item *best = standing(l, step);
+    for (char *slash = strrchr(step, '/'); best == NULL && slash != NULL && slash != step;
+         slash = strrchr(step, '/')) {
+        *slash = '\0';
+        best = standing(l, step);
     }
+    if (best == NULL)
+        best = standing(l, "/");
     return best != NULL && best->kind == LAYOUT_BIND_RW ? best : NULL;
 }
 
@@ -61,7 +79,9 @@ void layout_fence(struct layout *l, const char *path)
         if (strlen(step) > from) {
             if (lstat(step, &st) < 0 || !S_ISDIR(st.st_mode))
                 return;
-            layout_add(l, LAYOUT_BIND_RW, LAYOUT_RANK_FENCE, step, NULL);
+            const struct layout_item *there = standing(l, step);
+            if (there == NULL || there->rank != LAYOUT_RANK_FENCE)
+                layout_add(l, LAYOUT_BIND_RW, LAYOUT_RANK_FENCE, step, NULL);
         }
         *slash = '/';
     }
@@ -149,8 +169,16 @@ static bool shows_host(enum layout_kind kind)
  */
 static bool can_wait(const struct layout_item *it)
 {
-    return (hides(it->kind) && !it->holds) || it->rank == LAYOUT_RANK_FENCE ||
-           (it->kind == LAYOUT_BIND && it->rank == LAYOUT_RANK_PROTECTED);
+    return !it->first && ((hides(it->kind) && !it->holds) || it->rank == LAYOUT_RANK_FENCE ||
+                          (it->kind == LAYOUT_BIND && it->rank == LAYOUT_RANK_PROTECTED));
+}
+
+/* One that stands instead of a mount of the same path makes that mount's place, too. */
+static void mark_first(struct layout *l)
+{
+    for (size_t i = 1; i < l->n; i++)
+        l->items[i].first =
+            strcmp(l->items[i].path, l->items[i - 1].path) == 0 && !can_wait(&l->items[i - 1]);
 }
 
 static void write_mask(struct plan *p, const struct layout_item *it)
@@ -268,6 +296,7 @@ int layout_write(struct layout *l, struct plan *p, struct err *e)
     autofree const struct layout_item **open = mem_zalloc(l->n + 1, sizeof(*open));
     struct walk w = {.open = open};
     qsort(l->items, l->n, sizeof(*l->items), compare_items);
+    mark_first(l);
     size_t waiting = mark_holders(l);
     w.masks = l->masks > 0 && waiting >= l->masks;
     write_base(l, w.masks, p);

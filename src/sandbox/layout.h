@@ -18,6 +18,7 @@
 #define CODESPACE_SANDBOX_LAYOUT_H
 
 #include "base/err.h"
+#include "base/map.h"
 #include "wire/plan.h"
 
 #include <stdbool.h>
@@ -53,6 +54,7 @@ struct layout_item {
     enum layout_kind kind;
     enum layout_rank rank;
     bool holds; /* layout_write(): something that bubblewrap mounts lies below */
+    bool first; /* layout_write(): without it there would be nothing at its path */
 };
 
 struct layout {
@@ -62,6 +64,7 @@ struct layout {
     struct layout_item *items;
     size_t n;
     size_t cap;
+    struct map places; /* path: the number from 1 of the item that stands there now */
 };
 
 void layout_fini(struct layout *l);

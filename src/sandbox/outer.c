@@ -6,6 +6,7 @@
 #include "sandbox/control.h"
 #include "sandbox/exits.h"
 #include "sandbox/group.h"
+#include "sandbox/netdoor.h"
 #include "sandbox/planfile.h"
 #include "sys/fd.h"
 #include "sys/path.h"
@@ -160,8 +161,19 @@ static int become(const struct plan *p, int plan_fd, int control, bool die_with_
     if (rc < 0)
         return control_failed(control, SANDBOX_EXIT_SOURCE, "%.300s: %s", what, strerror(-rc));
     struct err e = {0};
-    if (p->groups.len > 0 && group_enter(&p->groups, &e) < 0)
+    int events = -1;
+    __attribute__((cleanup(netdoor_fini))) struct netdoor door = {.fd = -1};
+    /* Before the group: its limits are the command's. */
+    if (netdoor_start(p, &door, &e) < 0)
+        return control_failed(control, SANDBOX_EXIT_NETWORK, "%s", e.message);
+    if (p->groups.len > 0 && group_enter(&p->groups, &events, &e) < 0)
         return control_failed(control, SANDBOX_EXIT_LIMITS, "%s", e.message);
+    if (events >= 0)
+        add(&a, events);
+    if (netdoor_enter(p, &door, &e) < 0)
+        return control_failed(control, SANDBOX_EXIT_NETWORK, "%s", e.message);
+    if (door.fd >= 0)
+        add(&a, steal_fd(&door.fd));
     rc = place(&a, control);
     if (rc < 0)
         return control_failed(control, SANDBOX_EXIT_DESCRIPTORS, "%s", strerror(-rc));

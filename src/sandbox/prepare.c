@@ -7,6 +7,7 @@
 #include "sandbox/filter.h"
 #include "sandbox/group.h"
 #include "sandbox/layout.h"
+#include "sandbox/netdoor.h"
 #include "sandbox/paths.h"
 #include "sandbox/scope.h"
 #include "sandbox/zygote.h"
@@ -54,11 +55,14 @@ static int check_size(const struct strv *argv, const struct strv *env, struct er
 
 /* Namespaces and the rest that does not depend on the view. A user namespace is asked for by name
  * because bubblewrap leaves it out for root. The command's session is made inside. */
-static void add_isolation(struct plan *p)
+static void add_isolation(struct plan *p, bool network)
 {
     layout_args(p, "--as-pid-1", "--unshare-user", "--unshare-pid", "--unshare-ipc",
-                "--unshare-net", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "codespace",
-                "--cap-drop", "ALL", "--chdir", "/", NULL);
+                "--unshare-uts", "--unshare-cgroup-try", "--hostname", "codespace", "--cap-drop",
+                "ALL", "--chdir", "/", NULL);
+    /* A network that is enabled was made already (sandbox/netdoor). */
+    if (!network)
+        layout_args(p, "--unshare-net", NULL);
 }
 
 /* What process 1 needs to lay the masks, and to give even its bounding set up afterwards. */
@@ -77,19 +81,17 @@ static void take_limits(const struct helper_request *r, struct plan *p)
 
 static int fill_plan(const struct helper_request *r, struct plan *p, struct err *e)
 {
-    if (r->network == HELPER_NETWORK_ENABLED)
-        return err_set(e, ERR_INVALID_COMMAND,
-                       "network: \"enabled\" needs the egress proxy, which this version does not "
-                       "have; use \"restricted\"");
     p->tty = r->tty;
+    p->keep = r->keep;
     p->workspace = mem_strdup(r->view.workspace);
     p->cwd = mem_strdup(r->cwd);
     for (size_t i = 0; i < r->argv.len; i++)
         strv_add(&p->argv, r->argv.items[i]);
     environ_build(r, &p->env);
-    add_isolation(p);
+    add_isolation(p, r->network == HELPER_NETWORK_ENABLED);
     if (check_size(&p->argv, &p->env, e) < 0 || scope_build(&r->view, p, e) < 0 ||
-        bwrap_find(r->view.workspace, &p->bwrap, e) < 0 || group_plan(r, p, e) < 0)
+        bwrap_find(r->view.workspace, &p->bwrap, e) < 0 || netdoor_plan(r, p, e) < 0 ||
+        group_plan(r, p, e) < 0)
         return -1;
     add_capabilities(p);
     take_limits(r, p);
@@ -131,12 +133,17 @@ static int store_plan(const struct view *v, const struct plan *p, char **ret_pat
     return 0;
 }
 
-int prepare_plan(const struct helper_request *r, char **ret_path, struct err *e)
+int prepare_plan(const struct helper_request *r, char **ret_path, struct strv *ret_guards,
+                 struct err *e)
 {
     struct plan p = {0};
     int rc = fill_plan(r, &p, e);
     if (rc == 0)
         rc = store_plan(&r->view, &p, ret_path, e);
+    if (rc == 0 && ret_guards != NULL) {
+        *ret_guards = p.guards;
+        p.guards = (struct strv){0};
+    }
     plan_fini(&p);
     return rc;
 }
@@ -177,10 +184,11 @@ int prepare_main(void)
     autobuf answer = BUF_INIT;
     autofree char *path = NULL;
     struct helper_request r = {0};
-    bool ok = read_request(&r, &e) == 0 && prepare_plan(&r, &path, &e) == 0;
+    autostrv guards = {0};
+    bool ok = read_request(&r, &e) == 0 && prepare_plan(&r, &path, &guards, &e) == 0;
     helper_request_fini(&r);
     if (ok)
-        helper_answer_write_plan(path, &answer);
+        helper_answer_write_plan(path, &guards, &answer);
     else
         helper_answer_write_error(e.message, &answer);
     if (fd_write_all(STDOUT_FILENO, buf_bytes(&answer), answer.len) < 0)

@@ -11,9 +11,11 @@
 #define PREPARE_DIR_PREFIX "codespace-sandbox-"
 #define PREPARE_FILE "plan"
 
-/* Write the plan for `r` into a private file; *ret_path is its path (caller frees). Errors:
- * INVALID_COMMAND, SANDBOX_UNAVAILABLE, LIMIT_EXCEEDED, PROCESS_SPAWN_FAILED. */
-int prepare_plan(const struct helper_request *r, char **ret_path, struct err *e);
+/* Write the plan for `r` into a private file; *ret_path is its path (caller frees), ret_guards
+ * (NULL = not wanted) what is guarded in it. Errors: INVALID_COMMAND, SANDBOX_UNAVAILABLE,
+ * LIMIT_EXCEEDED, PROCESS_SPAWN_FAILED. */
+int prepare_plan(const struct helper_request *r, char **ret_path, struct strv *ret_guards,
+                 struct err *e);
 
 /* A plan whose command is our own report of what is seen inside, in a memory file (caller closes
  * *ret_fd): whoever is killed in the middle of a trial leaves nothing on disk. Errors as above. */

@@ -23,12 +23,48 @@ static bool guard(struct plan *p, const char *path, const char *link)
     return true;
 }
 
-/* Where a link leads although nothing is there; NULL when not even its directory is. */
-static char *missing_target(const char *path, const char *target)
+/* The text of the link at `path`, as an absolute path that is not resolved; NULL when it is none.
+ */
+static char *link_text(const char *path, char target[PATH_MAX])
 {
-    autofree char *full =
-        target[0] == '/' ? mem_strdup(target)
-                         : mem_printf("%.*s/%s", (int)(strrchr(path, '/') - path), path, target);
+    ssize_t n = readlink(path, target, PATH_MAX - 1);
+    if (n <= 0)
+        return NULL;
+    target[n] = '\0';
+    return target[0] == '/' ? mem_strdup(target)
+                            : mem_printf("%.*s/%s", (int)(strrchr(path, '/') - path), path, target);
+}
+
+static void guard_way(const char *text, struct layout *l, struct plan *p);
+
+/* A link on the way to what is protected stays as it is; what it leads to is on the way as well. */
+static void guard_link(const char *path, struct layout *l, struct plan *p)
+{
+    char target[PATH_MAX];
+    autofree char *text = link_text(path, target);
+    if (text == NULL || layout_writable(l, path) == NULL || !guard(p, path, target))
+        return;
+    layout_fence(l, path);
+    guard_way(text, l, p);
+}
+
+/* Every link among the directories of `text`: somebody could let it lead elsewhere. */
+static void guard_way(const char *text, struct layout *l, struct plan *p)
+{
+    autofree char *prefix = mem_strdup(text);
+    for (char *slash = strchr(prefix + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        struct stat st;
+        *slash = '\0';
+        autofree char *place = protect_place(prefix);
+        if (place != NULL && lstat(place, &st) == 0 && S_ISLNK(st.st_mode))
+            guard_link(place, l, p);
+        *slash = '/';
+    }
+}
+
+char *protect_place(const char *text)
+{
+    autofree char *full = mem_strdup(text);
     char *leaf = strrchr(full, '/');
     *leaf++ = '\0';
     autofree char *dir = realpath(full[0] == '\0' ? "/" : full, NULL);
@@ -37,21 +73,19 @@ static char *missing_target(const char *path, const char *target)
     return mem_printf("%s/%s", str_eq(dir, "/") ? "" : dir, leaf);
 }
 
-static void protect_link(const char *path, struct layout *l, struct plan *p)
+char *protect_link(const char *path, struct layout *l, struct plan *p)
 {
     char target[PATH_MAX];
-    ssize_t n = readlink(path, target, sizeof(target) - 1);
-    if (n <= 0)
-        return;
-    target[n] = '\0';
-    if (!guard(p, path, target))
-        return;
-    autofree char *real = realpath(path, NULL);
-    autofree char *missing = real == NULL ? missing_target(path, target) : NULL;
-    if (real != NULL)
-        protect_path(real, l, p);
-    else if (missing != NULL)
-        protect_path(missing, l, p);
+    autofree char *text = link_text(path, target);
+    if (text == NULL || !guard(p, path, target))
+        return NULL;
+    layout_fence(l, path);
+    guard_way(text, l, p);
+    autofree char *place = protect_place(text);
+    /* A link that nobody inside can change leads where it leads. */
+    if (place != NULL && layout_writable(l, place) != NULL)
+        return steal(place);
+    return realpath(text, NULL);
 }
 
 void protect_path(const char *path, struct layout *l, struct plan *p)
@@ -62,9 +96,11 @@ void protect_path(const char *path, struct layout *l, struct plan *p)
     layout_fence(l, path);
     if (lstat(path, &st) < 0)
         guard(p, path, "");
-    else if (S_ISLNK(st.st_mode))
-        protect_link(path, l, p);
-    else
+    else if (S_ISLNK(st.st_mode)) {
+        autofree char *next = protect_link(path, l, p);
+        if (next != NULL)
+            protect_path(next, l, p);
+    } else
         layout_add(l, LAYOUT_BIND, LAYOUT_RANK_PROTECTED, path, NULL);
 }
 

@@ -23,17 +23,24 @@ static bool holds_platform(const char *path)
     return false;
 }
 
-static void hide(struct layout *l, enum layout_rank rank, const char *path)
+/* `real` is the path that realpath(3) gives: asking for it costs a system call a directory. */
+static void hide_real(struct layout *l, enum layout_rank rank, const char *real)
 {
     struct stat st;
-    autofree char *real = realpath(path, NULL);
-    if (real == NULL || stat(real, &st) < 0 || holds_platform(real))
+    if (stat(real, &st) < 0 || holds_platform(real))
         return;
     /* What we may not read the command may not either: it has our rights and no capability. */
     if (rank == LAYOUT_RANK_SECRET && geteuid() != 0 && access(real, R_OK) < 0 &&
         (!S_ISDIR(st.st_mode) || access(real, X_OK) < 0))
         return;
     layout_add(l, S_ISDIR(st.st_mode) ? LAYOUT_HIDE_DIR : LAYOUT_HIDE_FILE, rank, real, NULL);
+}
+
+static void hide(struct layout *l, enum layout_rank rank, const char *path)
+{
+    autofree char *real = realpath(path, NULL);
+    if (real != NULL)
+        hide_real(l, rank, real);
 }
 
 static void hide_table(struct layout *l, const char *const *table)
@@ -130,7 +137,7 @@ static void hide_named(struct layout *l, const char *path)
     if (real == NULL)
         return;
     layout_fence(l, real);
-    hide(l, LAYOUT_RANK_HIDDEN, real);
+    hide_real(l, LAYOUT_RANK_HIDDEN, real);
 }
 
 void secrets_add(const struct view *v, struct layout *l)

@@ -39,6 +39,8 @@ static void on_line(struct supervisor *s, const char *line, size_t n)
 {
     struct helper_verdict v;
     helper_verdict_read(line, n, &v);
+    if (n == 0)
+        return; /* the receipt */
     if (v.event == HELPER_TEXT) {
         control_add_words(s->words, sizeof(s->words), v.message);
     } else if (v.event != HELPER_STARTED && !s->ended) {

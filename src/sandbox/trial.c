@@ -83,11 +83,12 @@ void trial_version(const char *path, unsigned timeout_ms, char *ret, size_t cap)
 /* A place that every host has and no command may change: a trial makes nothing on disk. */
 #define TRIAL_WORKSPACE "/usr/lib"
 
-static int make_plan(int *ret_fd, struct err *e)
+static int make_plan(bool inherited_proc, int *ret_fd, struct err *e)
 {
     struct helper_request r = {0};
     r.view.workspace = mem_strdup(TRIAL_WORKSPACE);
     r.cwd = mem_strdup(TRIAL_WORKSPACE);
+    r.view.inherited_proc = inherited_proc;
     strv_add(&r.argv, "report");
     int rc = prepare_report(&r, ret_fd, e);
     helper_request_fini(&r);
@@ -175,10 +176,10 @@ static int run_plan(int plan, unsigned timeout_ms, struct report *ret, struct er
     return rc;
 }
 
-int trial_run(unsigned timeout_ms, struct report *ret, struct err *e)
+int trial_run(bool inherited_proc, unsigned timeout_ms, struct report *ret, struct err *e)
 {
     autofd int plan = -1;
-    if (make_plan(&plan, e) < 0)
+    if (make_plan(inherited_proc, &plan, e) < 0)
         return -1;
     return run_plan(plan, timeout_ms, ret, e);
 }

@@ -7,8 +7,10 @@
 #include "base/err.h"
 #include "sandbox/report.h"
 
+#include <stdbool.h>
+
 /* Prepare and run. Errors: SANDBOX_UNAVAILABLE with the words of who failed. */
-int trial_run(unsigned timeout_ms, struct report *ret, struct err *e);
+int trial_run(bool inherited_proc, unsigned timeout_ms, struct report *ret, struct err *e);
 
 /* Run `path` --version and take the first line of its output; "" when it does not answer. */
 void trial_version(const char *path, unsigned timeout_ms, char *ret, size_t cap);

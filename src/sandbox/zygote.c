@@ -2,13 +2,16 @@
 #include "sandbox/zygote.h"
 
 #include "base/mem.h"
+#include "sandbox/child.h"
 #include "sandbox/control.h"
 #include "sandbox/environ.h"
 #include "sandbox/exits.h"
 #include "sandbox/fresh.h"
 #include "sandbox/inner.h"
 #include "sandbox/layout.h"
+#include "sandbox/loopback.h"
 #include "sandbox/masks.h"
+#include "sandbox/netrelay.h"
 #include "sys/caps.h"
 #include "sys/fd.h"
 #include "sys/scm.h"
@@ -21,11 +24,14 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CONTROL_FD INNER_CONTROL_FD
@@ -33,6 +39,8 @@
 /* What a zygote may hold: to make namespaces and mounts, to empty the bounding set, and to map its
  * user (sandbox/fresh). */
 #define CAPS_ALLOWED (1ull << CAP_SYS_ADMIN | 1ull << CAP_SETPCAP | 1ull << CAP_SETFCAP)
+/* And, when each command gets a network of its own, to set its loopback up. */
+#define CAPS_NETWORK (1ull << CAP_NET_ADMIN)
 
 struct child {
     pid_t pid;
@@ -43,13 +51,15 @@ struct child {
 struct zygote {
     struct plan *plan;
     struct fresh fresh;
+    struct netrelay relay; /* of the egress proxy's events */
     unsigned long files;
     int signal_fd;
     int taken[2]; /* a byte, the slot, from a child that has taken a command */
     struct child *children;
     size_t n, cap;
+    atomic_size_t *crowd;     /* n, where the children see it */
     bool ready[ZYGOTE_READY]; /* by slot */
-    bool full;                /* all of them */
+    uint64_t due_ns;          /* when the missing ones are made; 0 = none is missing */
     bool closing;
     int code;
 };
@@ -60,8 +70,8 @@ struct zygote {
 static const char *asks_for_more(const struct helper_request *r)
 {
     const struct view *v = &r->view;
-    if (r->network != HELPER_NETWORK_RESTRICTED)
-        return "network: \"enabled\" has a door of its own";
+    if (r->network != HELPER_NETWORK_RESTRICTED && r->own_network)
+        return "network: \"enabled\" with a network for each command has a door of its own";
     if (v->read != VIEW_READ_MINIMAL)
         return "read: \"all\" hides the secrets that are there when the view is built";
     if (v->deny.len > 0)
@@ -83,9 +93,12 @@ int zygote_plan(const struct helper_request *r, struct plan *p, struct err *e)
         return err_set(e, ERR_INVALID_COMMAND, "zygote: this view is built for each command (%s)",
                        more);
     p->zygote = true;
+    p->own_network = r->own_network;
     /* Two commands would meet in it. */
     layout_args(p, "--remount-ro", "/dev", NULL);
     layout_args(p, "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP", NULL);
+    if (r->own_network)
+        layout_args(p, "--cap-add", "CAP_NET_ADMIN", NULL);
     if (getuid() != 0 || getgid() != 0)
         layout_args(p, "--cap-add", "CAP_SETFCAP", "--uid", "0", "--gid", "0", NULL);
     return 0;
@@ -100,13 +113,19 @@ static int broken(struct zygote *z, int code, const char *what)
 
 /* ---- in a child ---- */
 
+/* Of a command. Static, so that no more of it is touched than has to be. */
+static char message[WARM_MESSAGE_MAX];
+
 /* Everything that does not depend on the command. */
 static int make_ready(const struct zygote *z, struct inner *in)
 {
     struct err e = {0};
+    int rc = z->plan->own_network ? loopback_up() : 0;
+    if (rc < 0)
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_BWRAP, "the loopback: %s", strerror(-rc));
     if (fresh_make(&z->fresh, &e) < 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_BWRAP, "%s", e.message);
-    int rc = caps_drop_all();
+    rc = caps_drop_all();
     if (rc < 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_CAPABILITIES, "%s", strerror(-rc));
     in->plan = *z->plan;
@@ -133,6 +152,7 @@ static int take_command(const struct zygote *z, const char *bytes, size_t n, str
     if (fresh_check(&z->fresh, &e) < 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_SOURCE, "%s", e.message);
     in->plan.tty = c.tty;
+    in->plan.keep = c.keep;
     in->plan.cwd = c.cwd;
     in->plan.argv = c.argv;
     environ_lay_over(&z->plan->env, c.tty, c.cwd, &c.env, &in->plan.env);
@@ -140,27 +160,78 @@ static int take_command(const struct zygote *z, const char *bytes, size_t n, str
     return 0;
 }
 
-/* Wait for a command and serve it. The memory is ours alone and goes with us. */
-static int serve(struct zygote *z, unsigned char slot)
+/* Go through what a command will need with nothing at stake. Memory that is shared with the zygote
+ * is copied, and what is mapped is brought in, page by page where it is first touched; here nobody
+ * waits for it. What is wrong now is refused when a command comes. */
+static void rehearse(const struct zygote *z, const struct inner *in)
 {
-    struct inner in = {.control.fd = CONTROL_FD, .signal_fd = -1, .warm = true};
+    char *const argv[] = {(char *)"-", NULL};
+    const struct helper_request r = {.cwd = z->plan->cwd, .argv = {(char **)argv, 1, 1}};
+    struct err e = {0};
+    autobuf bytes = BUF_INIT;
+    autostrv env = {0};
+    struct warm_command c = {0};
+    warm_command_write(&r, &bytes);
+    memset(message, 0, bytes.len);
+    if (warm_command_read(buf_bytes(&bytes), bytes.len, &c, &e) == 0) {
+        environ_lay_over(&z->plan->env, c.tty, c.cwd, &c.env, &env);
+        warm_command_fini(&c);
+    }
+    inner_rehearse(in);
+}
+
+/* C libraries differ in what they make of this call; the kernel's is meant. */
+static void take_policy(int policy)
+{
+    const struct sched_param none = {0};
+    syscall(SYS_sched_setscheduler, 0, policy, &none);
+}
+
+/* The verdict is told. Taking our namespaces down keeps a processor for longer than many a command,
+ * so it is left to one that has nothing else to do; unless the machine never has one. */
+static void linger(const struct zygote *z)
+{
+    if (*z->crowd < ZYGOTE_CROWD)
+        take_policy(SCHED_IDLE);
+    poll(NULL, 0, ZYGOTE_LINGER_MS);
+}
+
+/* Wait for a command and serve it. The memory is ours alone and goes with us. */
+static int serve(struct zygote *z, unsigned char slot, int events)
+{
+    struct inner in = {.control.fd = CONTROL_FD,
+                       .signal_fd = -1,
+                       .refusals.fd = -1,
+                       .events_fd = -1,
+                       .warm = true};
     int fds[WARM_FDS];
     fd_close(&z->signal_fd);
     fd_close(&z->taken[0]);
+    netrelay_fini(&z->relay);
+    in.network = events >= 0;
+    if (in.network && dup3(events, INNER_NETWORK_FD, O_CLOEXEC) < 0)
+        return SANDBOX_EXIT_DESCRIPTORS;
+    fd_close(&events);
+    take_policy(SCHED_BATCH); /* nobody waits for this */
     int code = make_ready(z, &in);
     if (code != 0)
         return code;
-    char *bytes = mem_realloc(NULL, WARM_MESSAGE_MAX, 1); /* not touched more than it has to be */
-    ssize_t n = scm_receive(CONTROL_FD, bytes, WARM_MESSAGE_MAX, fds, WARM_FDS);
+    rehearse(z, &in);
+    take_policy(SCHED_OTHER);
+    ssize_t n = scm_receive(CONTROL_FD, message, sizeof(message), fds, WARM_FDS);
     if (n == 0)
         return 0;
     if (fd_write_all(z->taken[1], (const char *)&slot, 1) < 0 || n < 0 ||
         take_descriptors(fds) != 0)
         return SANDBOX_EXIT_DESCRIPTORS;
     fd_close(&z->taken[1]);
-    code = take_command(z, bytes, (size_t)n, &in);
-    free(bytes);
-    return code == 0 ? inner_run(&in, z->files) : code;
+    if (in.network && !netrelay_discard(INNER_NETWORK_FD))
+        return control_failed(CONTROL_FD, SANDBOX_EXIT_NETWORK, "the egress proxy ended");
+    code = take_command(z, message, (size_t)n, &in);
+    if (code == 0)
+        code = inner_run(&in, z->files);
+    linger(z);
+    return code;
 }
 
 /* ---- in the zygote ---- */
@@ -168,15 +239,30 @@ static int serve(struct zygote *z, unsigned char slot)
 static void start_child(struct zygote *z, unsigned char slot)
 {
     mem_grow((void **)&z->children, &z->cap, z->n + 1, sizeof(*z->children));
-    pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | SIGCHLD, NULL,
-                               NULL, NULL, NULL);
+    unsigned long network = z->plan->own_network ? CLONE_NEWNET : 0;
+    autofd int events = -1;
+    if (z->relay.epoll_fd >= 0 && netrelay_add(&z->relay, &events) < 0) {
+        broken(z, SANDBOX_EXIT_NETWORK, "a socket for the proxy's events");
+        return;
+    }
+    pid_t pid =
+        (pid_t)syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | network | SIGCHLD,
+                       NULL, NULL, NULL, NULL);
     if (pid == 0)
-        _exit(serve(z, slot));
+        _exit(serve(z, slot, steal_fd(&events)));
     if (pid < 0)
         broken(z, SANDBOX_EXIT_START, strerror(errno));
     else
         z->children[z->n++] = (struct child){.pid = pid, .slot = slot};
+    *z->crowd = z->n;
     z->ready[slot] = true;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* See to it that so many wait. */
@@ -191,7 +277,10 @@ static void fill(struct zygote *z, unsigned wanted)
         start_child(z, slot);
         n++;
     }
-    z->full = n >= ZYGOTE_READY;
+    if (n >= ZYGOTE_READY)
+        z->due_ns = 0;
+    else if (z->due_ns == 0)
+        z->due_ns = now_ns() + ZYGOTE_LATER_US * 1000ull;
 }
 
 static void on_taken(struct zygote *z)
@@ -211,6 +300,13 @@ static void on_taken(struct zygote *z)
     fill(z, ZYGOTE_LOW);
 }
 
+/* The runner's end. Children that wait see it as soon as we do, and end. */
+static bool is_closed(void)
+{
+    struct pollfd p = {.fd = CONTROL_FD};
+    return poll(&p, 1, 0) > 0;
+}
+
 static void forget(struct zygote *z, pid_t pid)
 {
     for (size_t i = 0; i < z->n; i++) {
@@ -218,6 +314,9 @@ static void forget(struct zygote *z, pid_t pid)
             continue;
         bool waited = !z->children[i].taken;
         z->children[i] = z->children[--z->n];
+        *z->crowd = z->n;
+        if (waited && !z->closing && is_closed())
+            z->closing = true;
         if (waited && !z->closing)
             broken(z, SANDBOX_EXIT_INTERNAL, "a child ended before it took a command");
         return;
@@ -252,6 +351,39 @@ static void on_signal(struct zygote *z)
     reap(z);
 }
 
+/* Wait for an event, or until children are due: 0. */
+static int wait_event(const struct zygote *z, struct pollfd *fds, nfds_t n)
+{
+    if (z->due_ns == 0 || z->closing)
+        return poll(fds, n, -1);
+    uint64_t now = now_ns();
+    uint64_t left = z->due_ns > now ? z->due_ns - now : 0;
+    const struct timespec t = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
+    return ppoll(fds, n, &t, NULL);
+}
+
+/* Who waits for a command must not get one. */
+static void end_waiting(struct zygote *z)
+{
+    broken(z, SANDBOX_EXIT_NETWORK, "the egress proxy ended");
+    on_taken(z);
+    for (size_t i = 0; i < z->n; i++) {
+        if (!z->children[i].taken)
+            kill(z->children[i].pid, SIGKILL);
+    }
+}
+
+/* False when the proxy is gone. Another one needs another view; commands that run go on without. */
+static bool on_network(struct zygote *z)
+{
+    netrelay_on_event(&z->relay);
+    if (z->relay.proxy_fd >= 0)
+        return true;
+    if (!z->closing)
+        end_waiting(z);
+    return false;
+}
+
 /* Until the socket closes, and then until the last child has ended. Who waits for a command sees
  * the same end of the socket. */
 static void loop(struct zygote *z)
@@ -260,17 +392,20 @@ static void loop(struct zygote *z)
         {.fd = z->signal_fd, .events = POLLIN},
         {.fd = z->taken[0], .events = POLLIN},
         {.fd = CONTROL_FD},
+        {.fd = z->relay.epoll_fd, .events = POLLIN},
     };
     while (!z->closing || z->n > 0) {
         if (z->closing && fds[2].fd >= 0) {
             close(CONTROL_FD);
             fds[2].fd = -1;
         }
-        int n = poll(fds, ARRAY_LEN(fds), z->full || z->closing ? -1 : ZYGOTE_QUIET_MS);
+        int n = wait_event(z, fds, ARRAY_LEN(fds));
         if (n == 0)
             fill(z, ZYGOTE_READY);
         if (n <= 0)
             continue;
+        if (fds[3].revents != 0 && !on_network(z))
+            fds[3].fd = -1;
         if (fds[1].revents != 0)
             on_taken(z);
         if (fds[2].revents != 0)
@@ -283,6 +418,7 @@ static void loop(struct zygote *z)
 static int open_signals(struct zygote *z)
 {
     sigset_t all, wanted;
+    child_default_signals();
     sigfillset(&all);
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGCHLD);
@@ -308,7 +444,8 @@ static int settle(struct zygote *z)
     uint64_t caps;
     struct err e = {0};
     detach_standard();
-    if (caps_get(&caps) < 0 || (caps & ~CAPS_ALLOWED) != 0)
+    uint64_t allowed = CAPS_ALLOWED | (z->plan->own_network ? CAPS_NETWORK : 0);
+    if (caps_get(&caps) < 0 || (caps & ~allowed) != 0)
         return broken(z, SANDBOX_EXIT_CAPABILITIES, "the zygote has more than it needs");
     if (getpid() != 1)
         return broken(z, SANDBOX_EXIT_PROCESS_1, "the zygote is not");
@@ -316,7 +453,10 @@ static int settle(struct zygote *z)
         prctl(PR_SET_PDEATHSIG, INNER_DEATH_SIGNAL, 0, 0, 0) < 0 || tighten_no_new_privs() < 0)
         return broken(z, SANDBOX_EXIT_NO_NEW_PRIVS, strerror(errno));
     prctl(PR_SET_NAME, "codespace-warm", 0, 0, 0);
-    if (open_signals(z) < 0)
+    z->crowd =
+        mmap(NULL, sizeof(*z->crowd), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (z->crowd == MAP_FAILED || open_signals(z) < 0 ||
+        (z->plan->egress.len > 0 && netrelay_init(&z->relay, INNER_NETWORK_FD) < 0))
         return broken(z, SANDBOX_EXIT_INTERNAL, strerror(errno));
     if (masks_lay(&z->plan->masks, &e) < 0)
         return broken(z, SANDBOX_EXIT_SOURCE, e.message);
@@ -329,7 +469,8 @@ static int settle(struct zygote *z)
 
 int zygote_main(struct plan *p, unsigned long files)
 {
-    struct zygote z = {.plan = p, .files = files, .signal_fd = -1, .taken = {-1, -1}};
+    struct zygote z = {
+        .plan = p, .files = files, .signal_fd = -1, .taken = {-1, -1}, .relay.epoll_fd = -1};
     if (settle(&z) == 0) {
         fill(&z, ZYGOTE_READY);
         if (!z.closing)
@@ -337,6 +478,7 @@ int zygote_main(struct plan *p, unsigned long files)
         loop(&z);
     }
     fresh_fini(&z.fresh);
+    netrelay_fini(&z.relay);
     free(z.children);
     fd_close(&z.signal_fd);
     fd_close(&z.taken[0]);

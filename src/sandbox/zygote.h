@@ -21,11 +21,18 @@
 #include "wire/helper.h"
 #include "wire/plan.h"
 
-/* Children that wait for a command. Below ZYGOTE_LOW a new one is made at once; above, when there
- * was no command for ZYGOTE_QUIET_MS, because making one takes a processor from the command. */
+/* Children that wait for a command. Below ZYGOTE_LOW a new one is made at once; else
+ * ZYGOTE_LATER_US after one was taken, because making it takes a processor from the command that
+ * starts. */
 #define ZYGOTE_READY 4
 #define ZYGOTE_LOW 2
-#define ZYGOTE_QUIET_MS 3
+#define ZYGOTE_LATER_US 500
+/* A child whose command has ended waits that long before it ends itself: taking its namespaces down
+ * would hold up whoever reads the verdict. */
+#define ZYGOTE_LINGER_MS 1
+/* From so many children on one that ends takes its turn like everybody, so that those who wait for
+ * an idle processor cannot pile up. */
+#define ZYGOTE_CROWD 24
 
 /* Make of the plan for `r` that of a zygote. Errors: INVALID_COMMAND where a view that was built
  * earlier would be weaker than a new one. */

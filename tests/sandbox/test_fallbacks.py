@@ -79,7 +79,7 @@ class Denied(Sandbox):
 
 
 class OtherBubblewraps(Sandbox):
-    def fake(self, option):
+    def fake(self, option, message="Unknown option"):
         """One that does not know an option, as it says so itself."""
         path = os.path.join(self.base, "bwrap")
         with open(path, "w", encoding="utf-8") as f:
@@ -93,7 +93,7 @@ at = os.lseek(fd, 0, os.SEEK_CUR)
 words = os.read(fd, 1 << 20).decode().split("\\0") + sys.argv
 os.lseek(fd, at, os.SEEK_SET)
 if "{option}" in words:
-    sys.stderr.write("bwrap: Unknown option {option}\\n")
+    sys.stderr.write("bwrap: {message} {option}\\n")
     sys.exit(1)
 os.execv("/usr/bin/bwrap", ["bwrap"] + sys.argv[1:])
 """)
@@ -104,6 +104,27 @@ os.execv("/usr/bin/bwrap", ["bwrap"] + sys.argv[1:])
         """It is not needed."""
         plan = self.plan(["sh", "-c", "exit 9"], env=self.fake("--argv0"))
         self.assertEqual(self.alone(plan).returncode, 9)
+
+    def test_without_a_fresh_proc(self):
+        """[D2] As in a container whose /proc is masked: the weaker mode is there for who chose it,
+        and for nobody else."""
+        env = self.fake("--proc", "Can't mount proc on /newroot/proc: Operation not permitted;")
+        done = subprocess.run([self.helper, "probe", "--json"], timeout=LIMIT, capture_output=True,
+                              **self.as_user(env=env))
+        found = json.loads(done.stdout)
+        self.assertEqual((done.returncode, found["works"], found["cause"]), (1, False, "no_proc"))
+        self.assertTrue(found["inherited_proc"])
+        self.assertFalse(found["fresh_proc"])
+        self.assertTrue(found["seccomp"] and found["pid_namespace"] and found["pid1"])
+        self.assertIn("inherited", found["remedy"])
+        done = subprocess.run([self.helper, "probe", "--explain"], timeout=LIMIT,
+                              capture_output=True, text=True, **self.as_user(env=env))
+        self.assertIn("weaker: works for workspaces", done.stdout)
+        outcome = self.run_plan(self.plan(["touch", "ran"], env=env))
+        self.assertEqual(outcome.events, [])
+        self.assertEqual(os.listdir(self.ws), [])
+        self.succeeds(self.run_plan(self.plan(["touch", "ran"], env=env, proc="inherited")))
+        self.assertEqual(os.listdir(self.ws), ["ran"])
 
     def test_too_old(self):
         for option in ("--perms", "--as-pid-1", "--size"):

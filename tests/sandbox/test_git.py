@@ -213,6 +213,83 @@ class Commit(Repository):
         self.assertFalse(os.path.exists(f"{self.ws}/pwned"))
         self.inside("echo x > new; GIT add new; GIT commit -qm new", **COMMIT)
 
+    def linked_repository(self, *steps):
+        """.git is a link, over so many more, to a directory beside it."""
+        with open(f"{self.ws}/.git/info/exclude", "a", encoding="utf-8") as f:
+            f.write("\n".join(("store", "evil") + steps))
+        os.rename(f"{self.ws}/.git", f"{self.ws}/store")
+        for name, target in zip((".git",) + steps, steps + ("store",)):
+            os.symlink(target, f"{self.ws}/{name}")
+            self.own(f"{self.ws}/{name}")
+
+    def test_link(self):
+        """[A14] A repository behind a link is one like any other."""
+        self.linked_repository()
+        self.everyday()
+        self.assertIn("onmain", self.git("log --oneline --all", self.ws))
+        self.planting(self.ws + "/store")
+        done = self.shell(f"echo x > new; {GIT} add new")
+        self.assertIn(b"Read-only file system", done.err)
+
+    def test_link_cannot_be_let_lead_elsewhere(self):
+        self.linked_repository("a", "b")
+        evil = ("cp -r store evil; printf '#!/bin/sh\\necho PWNED > pwned' > evil/hooks/post-checkout; "
+                "chmod +x evil/hooks/*; ")
+        for script, removed in (("ln -sfn evil .git", [".git"]), ("ln -sfn evil a", ["a"]),
+                                ("ln -sfn evil b", ["b"]), ("rm b; mv evil b", ["b"]),
+                                ("! mv store other", [])):
+            self.inside(evil + script + "; rm -rf evil", removed, **COMMIT)
+        self.git("checkout -q -b q", self.ws)
+        self.assertFalse(os.path.exists(f"{self.ws}/pwned"))
+
+    def test_link_to_the_work_tree(self):
+        """The work tree is the repository: all of it stays."""
+        for name in os.listdir(f"{self.ws}/.git"):
+            os.rename(f"{self.ws}/.git/{name}", f"{self.ws}/{name}")
+        os.rmdir(f"{self.ws}/.git")
+        os.symlink(".", f"{self.ws}/.git")
+        self.own(f"{self.ws}/.git")
+        self.inside("! echo x > hooks/post-checkout; ! echo x > config; ! mkdir y", **COMMIT)
+
+    def test_hooks_among_the_files_behind_a_link(self):
+        self.put(".husky/pre-commit", "#!/bin/sh\n", 0o755)
+        self.git("config core.hooksPath .husky", self.ws)
+        os.mkdir(f"{self.ws}/deep")
+        self.own(f"{self.ws}/deep")
+        os.rename(f"{self.ws}/.git", f"{self.ws}/deep/store")
+        os.symlink("deep/store", f"{self.ws}/.git")
+        self.own(f"{self.ws}/.git")
+        self.inside("! echo x > .husky/pre-commit; ! touch .husky/commit-msg; ! mv deep d", **COMMIT)
+
+    def test_what_needs_the_settings(self):
+        """The settings stay, so git tells that it could not write them: these are all of its
+        commands that do. The README lists them."""
+        remote = self.scratch("remote")
+        self.git("init -q --bare", remote)
+        sub = self.scratch("sub")
+        self.git("init -q && echo x > x && GIT add . && GIT commit -qm sub && echo y > x && "
+                 "GIT commit -qam two", sub)
+        self.git(f"remote add origin {remote} && GIT push -q origin HEAD:main && GIT fetch -q && "
+                 "GIT submodule --quiet add ../sub lib && GIT commit -qm lib && "
+                 "GIT -C lib checkout -q HEAD~1", self.ws)
+        before = self.put("before", open(f"{self.ws}/.git/config", encoding="utf-8").read())
+        options = dict(mounts=[{"path": remote, "writable": True}, {"path": sub}], **COMMIT)
+        for words, code in (("submodule update", 128), ("push -q origin HEAD:side", 0), ("push -q -u origin HEAD:up", 0),
+                            ("fetch -q origin", 0), ("checkout -q --no-track -b x origin/main", 0),
+                            ("checkout -q -b y origin/main", 0), ("config user.name me", 4),
+                            ("branch --set-upstream-to=origin/main", 0), ("remote add r x", 128),
+                            ("branch -m z", 128),
+                            ("config --global user.name me", 0)):
+            done = self.shell(GIT + words, **options)
+            self.assertEqual(done.end["code"], code, (words, done))
+            needs = words not in ("push -q origin HEAD:side", "fetch -q origin",
+                                  "checkout -q --no-track -b x origin/main",
+                                  "config --global user.name me")
+            self.assertEqual(b"could not write config file" in done.err, needs, (words, done))
+        self.assertIn("up", self.git("branch -a", remote))
+        self.assertEqual(open(f"{self.ws}/.git/config", encoding="utf-8").read(),
+                         open(before, encoding="utf-8").read())
+
     def test_settings(self):
         """[A3]"""
         for words in ("core.fsmonitor 'echo PWNED >&2; false'", "core.hooksPath evil",

@@ -85,8 +85,20 @@ class Version1(Sandbox):
         outcome = self.limited(f"python3 -S -c '{code.format(200)}'; echo $?",
                                memory=64 << 20)
         self.assertEqual(outcome.out, b"137\n", outcome)
+        self.assertGreaterEqual(outcome.end["oom_kills"], 1)
         outcome = self.limited(f"python3 -S -c '{code.format(20)}'", memory=64 << 20)
         self.succeeds(outcome)
+        self.assertNotIn("oom_kills", outcome.end)
+
+    def test_killed_for_memory_or_by_somebody(self):
+        """[E8] The same signal, told apart by the group."""
+        code = "x = bytearray(200 << 20)"
+        outcome = self.limited(f"exec python3 -S -c '{code}'", memory=64 << 20)
+        self.assertEqual((outcome.end["event"], outcome.end["signal"]), ("signal", 9))
+        self.assertEqual(outcome.end["oom_kills"], 1)
+        outcome = self.limited("kill -9 $$", memory=64 << 20)
+        self.assertEqual((outcome.end["event"], outcome.end["signal"]), ("signal", 9))
+        self.assertNotIn("oom_kills", outcome.end)
 
     def test_pids(self):
         """[D12] For root too, whom RLIMIT_NPROC does not hold."""

@@ -69,6 +69,31 @@ class Protect(Sandbox):
         self.succeeds(outcome, ["ci/tool"])
         self.assertEqual(os.readlink(f"{self.ws}/ci/tool"), "../real/tool")
 
+    def test_links_on_the_way_of_a_link(self):
+        """[A14] None of them can be made to lead to something else."""
+        self.put("one/deep/tool", "old\n")
+        self.put("evil/deep/tool", "evil\n")
+        for name, target in (("ci", "second"), ("second", "way/deep/tool"), ("way", "one")):
+            os.symlink(target, f"{self.ws}/{name}")
+            self.own(f"{self.ws}/{name}")
+        for script, removed in (("ln -sfn evil way", ["way"]), ("rm second; cp evil/deep/tool second", ["second"]),
+                                ("! mv one two; ! mv one/deep one/d; ! echo x > one/deep/tool", [])):
+            self.succeeds(self.shell(script, protect=["ci"]), removed)
+            with open(f"{self.ws}/ci", encoding="utf-8") as f:
+                self.assertEqual(f.read(), "old\n")
+
+    def test_protected_and_hidden_mounts(self):
+        """What stands instead of a mount needs the mount's place."""
+        for i in range(8):  # enough that process 1 lays the masks
+            self.put(f"m{i}/file", "words")
+        places = [{"path": f"{self.ws}/m{i}", "writable": True} for i in range(8)]
+        outcome = self.shell("for i in 0 1 2 3; do ! echo x > m$i/file || exit 1; done; cat m4/file",
+                             mounts=places, protect=[f"m{i}" for i in range(4)],
+                             hidden=[f"{self.ws}/m{i}" for i in range(5, 8)])
+        self.assertEqual(self.succeeds(outcome).out, b"words")
+        self.succeeds(self.shell("! cat m5/file m6/file m7/file", mounts=places,
+                                 hidden=[f"{self.ws}/m{i}" for i in range(5, 8)]))
+
     def test_missing_target_of_a_link(self):
         """[A14] A link that leads nowhere does not come to lead to what the command makes."""
         self.directory("deep")

@@ -7,6 +7,7 @@ a machine that cannot build the sandbox fails here. Requirement and hazard ids s
 """
 
 import concurrent.futures
+import errno
 import fcntl
 import json
 import os
@@ -42,7 +43,7 @@ class Outcome:
         self.out, self.err, self.status = out, err, status
         lines = control.decode().splitlines()
         self.events = [json.loads(line) for line in lines if line.startswith("{")]
-        self.words = [line for line in lines if not line.startswith("{")]
+        self.words = [line for line in lines if line and not line.startswith("{")]
         self.end = self.events[-1] if self.events else {}
 
     def __repr__(self):
@@ -70,6 +71,11 @@ def alive(word):
         except OSError:
             pass
     return found
+
+
+def ignore_some():
+    for number in (signal.SIGPIPE, signal.SIGHUP, signal.SIGUSR1, signal.SIGRTMIN):
+        signal.signal(number, signal.SIG_IGN)
 
 
 class Sandbox(unittest.TestCase):
@@ -230,7 +236,7 @@ class Sandbox(unittest.TestCase):
         while not text.endswith(b"\n"):
             data = control.recv(1)  # no byte of the next line
             self.assertNotEqual(data, b"", "the sandbox did not start")
-            text += data
+            text = (text + data).lstrip(b"\n")  # the receipt is an empty line
         self.assertEqual(json.loads(text)["event"], "started", text)
 
     def nothing_survives(self):
@@ -329,7 +335,7 @@ class View(Sandbox):
             self.refused(word, mounts=[{"path": path}])
         self.refused("platform", mounts=[{"path": "/usr", "writable": True}])
         self.refused("workspace itself", hidden=[self.ws])
-        self.refused("egress proxy", network="enabled")
+        self.refused("codespace-egress-proxy", network="enabled")
 
     def test_devices(self):
         self.attack("devices")
@@ -733,6 +739,33 @@ class Ends(Sandbox):
             outcome = self.shell(f"kill -{int(number)} $$")
             self.assertEqual((outcome.end["event"], outcome.end["signal"]),
                              ("signal", int(number)))
+
+    def test_program_is_looked_for(self):
+        """As execvp: every directory of the command's own PATH, a script without "#!" for the
+        shell, and what was found but may not be executed is told."""
+        os.mkdir(f"{self.ws}/one")
+        os.mkdir(f"{self.ws}/two")
+        path = [f"PATH={self.ws}/none:{self.ws}/one:{self.ws}/two:/usr/bin:/bin"]
+        self.put("one/forbidden", "echo no", 0o644)
+        self.put("two/plain", 'echo "plain $1 $#"', 0o755)
+        self.put("one/both", "echo no", 0o644)
+        self.put("two/both", "#!/bin/sh\necho second", 0o755)
+        for argv, out in ((["plain", "a b", "c"], b"plain a b 2\n"), (["both"], b"second\n"),
+                          (["./two/plain"], b"plain  0\n")):
+            outcome = self.run_plan(self.ask(self.request(argv, env=path))["plan_path"])
+            self.succeeds(outcome)
+            self.assertEqual(outcome.out, out)
+        for argv, number in ((["forbidden"], errno.EACCES), (["absent"], errno.ENOENT),
+                             (["./one"], errno.EACCES), (["./absent"], errno.ENOENT)):
+            outcome = self.run_plan(self.ask(self.request(argv, env=path))["plan_path"])
+            self.assertEqual((outcome.end["event"], outcome.end["errno"]),
+                             ("exec_failed", number), argv)
+
+    def test_signals_begin_as_by_default(self):
+        """Neither what we block for ourselves nor what our caller ignores is the command's."""
+        outcome = self.shell("grep -E '^Sig(Blk|Ign):' /proc/self/status",
+                             popen={"restore_signals": False, "preexec_fn": ignore_some})
+        self.assertEqual(outcome.out.split()[1::2], [b"0" * 16] * 2, outcome)
 
     def test_usage_is_told(self):
         outcome = self.shell("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done")

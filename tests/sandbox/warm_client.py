@@ -17,9 +17,9 @@ def texts(words):
     return b"".join(word.encode() + b"\0" for word in words)
 
 
-def message(argv, cwd, env=(), tty=False):
+def message(argv, cwd, env=(), tty=False, keep=False):
     parts = [texts([cwd]), texts(argv), texts(env)]
-    head = struct.pack("<5I", MAGIC, 1 if tty else 0, *map(len, parts))
+    head = struct.pack("<5I", MAGIC, bool(tty) | bool(keep) << 1, *map(len, parts))
     return head + b"".join(parts)
 
 

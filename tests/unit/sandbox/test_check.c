@@ -31,7 +31,7 @@ static void test_exits(void **state)
         assert_true(!ours || (code >= 180 && code <= 199));
         rows += ours;
     }
-    assert_int_equal(rows, 19);
+    assert_int_equal(rows, 20);
     assert_string_equal(sandbox_exit_text(SANDBOX_EXIT_BWRAP),
                         "bubblewrap could not build the view");
 }

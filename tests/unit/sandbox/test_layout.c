@@ -52,6 +52,18 @@ static void test_order(void **state)
     }
 }
 
+/* What process 1 lays covers something that bubblewrap has mounted. */
+static void test_place_of_a_mount_that_is_overruled(void **state)
+{
+    (void)state;
+    struct layout l = {.masks = 1};
+    layout_add(&l, LAYOUT_BIND_RW, LAYOUT_RANK_WORKSPACE, "/w", NULL);
+    layout_add(&l, LAYOUT_BIND, LAYOUT_RANK_PROTECTED, "/w", NULL);
+    layout_add(&l, LAYOUT_BIND_RW, LAYOUT_RANK_FENCE, "/w/a", NULL);
+    layout_add(&l, LAYOUT_BIND, LAYOUT_RANK_PROTECTED, "/w/a", NULL);
+    expect(&l, "--proc /proc --dev /dev --ro-bind-fd 9 /w --remount-ro / ");
+}
+
 static void test_higher_rank_stands(void **state)
 {
     (void)state;
@@ -141,7 +153,7 @@ static void test_limits(void **state)
     layout_fini(&l);
 }
 
-UNIT_MAIN(cmocka_unit_test(test_order), cmocka_unit_test(test_higher_rank_stands),
-          cmocka_unit_test(test_hides_what_shows), cmocka_unit_test(test_whole),
-          cmocka_unit_test(test_fence_is_not_a_hole), cmocka_unit_test(test_writable),
-          cmocka_unit_test(test_limits))
+UNIT_MAIN(cmocka_unit_test(test_order), cmocka_unit_test(test_place_of_a_mount_that_is_overruled),
+          cmocka_unit_test(test_higher_rank_stands), cmocka_unit_test(test_hides_what_shows),
+          cmocka_unit_test(test_whole), cmocka_unit_test(test_fence_is_not_a_hole),
+          cmocka_unit_test(test_writable), cmocka_unit_test(test_limits))
