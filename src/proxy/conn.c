@@ -48,13 +48,21 @@ static void free_conn(struct deferred *d)
     free(container_of(d, struct conn, gone));
 }
 
+static void close_server(struct conn *c)
+{
+    if (c->server_inside)
+        inside_put(&c->proxy->inside, &c->proxy->loop, &c->server.source);
+    end_close(&c->proxy->loop, &c->server);
+    c->server_inside = false;
+}
+
 static void close_conn(struct conn *c)
 {
     dial_stop(&c->dial);
     flow_fini(&c->proxy->pipes, &c->up);
     flow_fini(&c->proxy->pipes, &c->down);
     end_close(&c->proxy->loop, &c->client);
-    end_close(&c->proxy->loop, &c->server);
+    close_server(c);
     http_free(steal(c->http));
     timer_stop(&c->timer);
     list_remove(&c->again.node);
@@ -80,8 +88,10 @@ static void dialed(struct dial *d, enum dial_result result)
     if (result == DIAL_CONNECTED) {
         if (loop_move(&c->proxy->loop, &d->source, &c->server.source) < 0)
             conn_abort(c, true);
+        c->server_inside = d->inside;
         c->server_is_target = true;
-        c->by_upstream = c->proxy->policy.upstream_port != 0 && !host_is_localhost(&c->target.host);
+        c->by_upstream = c->proxy->policy.upstream_port != 0 && !d->inside &&
+                         !host_is_localhost(&c->target.host);
     } else if (result == DIAL_NOT_PERMITTED) {
         status_refused(&c->proxy->status, conn_via_name(c->via), &c->target, &d->verdict);
     }
@@ -144,6 +154,12 @@ void conn_set_method(struct conn *c, const char *method, size_t n)
 bool conn_judge(struct conn *c, struct egress_verdict *ret)
 {
     egress_judge(&c->proxy->policy, &c->target, ret);
+    /* What is not granted of the host's loopback is the sandbox's own, which a command reaches
+     * without us, too. */
+    c->inside = ret->reason != EGRESS_DENIED && egress_is_inside(&c->proxy->policy, &c->target) &&
+                inside_has_any(&c->proxy->inside);
+    if (c->inside)
+        *ret = (struct egress_verdict){.reason = EGRESS_ALLOWED};
     if (ret->reason == EGRESS_ALLOWED)
         return true;
     status_refused(&c->proxy->status, conn_via_name(c->via), &c->target, ret);
@@ -155,13 +171,14 @@ enum conn_step conn_dial(struct conn *c, const struct egress_verdict *verdict)
     conn_drop_server(c);
     c->state = CONN_DIALING;
     timer_stop(&c->timer); /* the dial has its own */
+    c->dial.inside = c->inside;
     dial_start(&c->dial, &c->target, verdict);
     return CONN_WAIT;
 }
 
 void conn_drop_server(struct conn *c)
 {
-    end_close(&c->proxy->loop, &c->server);
+    close_server(c);
     c->server_is_target = false;
 }
 
@@ -295,15 +312,31 @@ void conn_start_transparent(struct conn *c, const struct net_addr *addr, uint16_
     conn_run(c);
 }
 
+void conn_start_publish(struct conn *c, uint16_t port)
+{
+    static const struct net_addr loopback = {4, {127, 0, 0, 1}};
+    const struct egress_verdict verdict = {.reason = EGRESS_ALLOWED};
+    c->via = CONN_VIA_PUBLISH;
+    c->inside = true;
+    c->target.port = port;
+    host_of_addr(&loopback, &c->target.host);
+    conn_set_method(c, "CONNECT", 7);
+    conn_dial(c, &verdict);
+    conn_run(c);
+}
+
 void conn_judge_again(struct proxy *p)
 {
     struct egress_verdict verdict;
     list_each (node, &p->conns) {
         struct conn *c = container_of(node, struct conn, node);
+        if (c->inside)
+            continue;
         if (c->state != CONN_TUNNEL && c->state != CONN_UPSTREAM && c->state != CONN_DIALING &&
             !(c->state == CONN_HTTP && http_is_busy(c)))
             continue;
-        if (!conn_judge(c, &verdict)) {
+        /* What leads to the host's loopback must not go on as if it were the sandbox's own. */
+        if (!conn_judge(c, &verdict) || c->inside) {
             conn_abort(c, true);
             conn_run(c);
         }

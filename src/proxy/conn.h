@@ -39,7 +39,8 @@ enum conn_step { CONN_WAIT, CONN_AGAIN };
     X(HTTP, "http")                                                                                \
     X(CONNECT, "connect")                                                                          \
     X(SOCKS, "socks")                                                                              \
-    X(TRANSPARENT, "transparent")
+    X(TRANSPARENT, "transparent")                                                                  \
+    X(PUBLISH, "publish")
 
 enum conn_via {
 #define CONN_VIA_ENUM(name, text) CONN_VIA_##name,
@@ -66,6 +67,8 @@ struct conn {
     struct dial dial;
     struct egress_target target;
     char method[HTTP1_METHOD_MAX]; /* storage of target.method */
+    bool inside;                   /* the target is a server of the sandbox's own loopback */
+    bool server_inside;            /* the server end is a socket of proxy/inside */
     bool server_is_target;         /* the server end is connected to the target */
     bool by_upstream;              /* through the operator's proxy */
     bool carried;                  /* HTTP on a carried connection: the target is settled */
@@ -103,6 +106,9 @@ void conn_drop_server(struct conn *c);
 
 /* A connection to the transparent listener that was meant for `addr`. */
 void conn_start_transparent(struct conn *c, const struct net_addr *addr, uint16_t port);
+
+/* A connection from the host to a port that is published. */
+void conn_start_publish(struct conn *c, uint16_t port);
 
 /* A new policy is in force: what is on its way and refused by it ends. */
 void conn_judge_again(struct proxy *p);

@@ -49,6 +49,7 @@ struct dial {
     size_t n_addrs;
     size_t next;
     uint16_t port;
+    bool inside; /* towards the sandbox's own loopback (proxy/inside); set before dial_start() */
     enum dial_result worst;
     struct source source; /* while connecting; DIAL_CONNECTED: the caller takes it by loop_move() */
     struct timer timer;

@@ -66,6 +66,8 @@ static void take(struct door *d, int accepted)
     struct conn *c = conn_new(d->proxy, &fd);
     if (c != NULL && d->kind == DOOR_TRANSPARENT)
         conn_start_transparent(c, &addr, port);
+    else if (c != NULL && d->kind == DOOR_PUBLISH)
+        conn_start_publish(c, d->port);
 }
 
 static void pause_door(struct door *d)

@@ -4,6 +4,7 @@
 #include "base/jsonw.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "proxy/credential.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -180,7 +181,7 @@ void exchange_write_request(struct conn *c)
     struct buf *out = &c->server.out;
     h->data = c->client.at;
     put_request_line(c, out);
-    http1_copy_headers(h, out);
+    credential_put_headers(c, h, out);
     put_framing(out, h->body, h->length);
     if (x->asked_upgrade) {
         buf_puts(out, "Connection: upgrade\r\nUpgrade: ");

@@ -125,7 +125,8 @@ static enum conn_step begin(struct conn *c)
     }
     x->asked_upgrade = may_upgrade(c);
     bool same = host_eq(&before, &c->target.host) && before_port == c->target.port;
-    if (!c->server_is_target || !same)
+    /* A new policy may have made the sandbox's own of what was the host's, and the other way. */
+    if (!c->server_is_target || !same || c->inside != c->server_inside)
         return conn_dial(c, &verdict);
     send_request(c, true);
     return CONN_AGAIN;

@@ -65,6 +65,14 @@ int loop_move(struct loop *l, struct source *from, struct source *to)
     return r;
 }
 
+int loop_release(struct loop *l, struct source *s)
+{
+    int fd = s->fd;
+    epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+    s->fd = -1;
+    return fd;
+}
+
 void loop_close(struct loop *l, struct source *s)
 {
     (void)l; /* the kernel forgets a descriptor that has no duplicate; ours have none */

@@ -75,6 +75,8 @@ int loop_add(struct loop *l, struct source *s, int fd);
 int loop_add_level(struct loop *l, struct source *s, int fd);
 /* Give a watched descriptor to another source. */
 int loop_move(struct loop *l, struct source *from, struct source *to);
+/* Stop watching and leave open: the descriptor. */
+int loop_release(struct loop *l, struct source *s);
 /* Stop watching and close. Harmless when it is closed. */
 void loop_close(struct loop *l, struct source *s);
 

@@ -14,10 +14,12 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "proxy/control.h"
+#include "proxy/credential.h"
 #include "proxy/door.h"
 #include "proxy/harden.h"
 #include "proxy/nameserver.h"
 #include "sys/fd.h"
+#include "sys/scm.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -39,7 +41,9 @@ enum exit_code {
 
 static const char help[] =
     "usage: codespace-egress-proxy --policy-fd N --listen-fd N --status-fd N --life-fd N\n"
-    "         [--transparent-fd N] [--dns-fd N] [--control-fd N] [--nameserver ADDRESS[:PORT]]\n"
+    "         [--transparent-fd N] [--dns-fd N] [--control-fd N] [--inject-fd N]\n"
+    "         [--nameserver ADDRESS[:PORT]]\n"
+    "       codespace-egress-proxy --policy-fd N --handover-fd N --status-fd N --life-fd N ...\n"
     "       codespace-egress-proxy --version | --help\n"
     "Started by codespace-linux-sandbox; see codespace-egress-proxy(1).\n";
 
@@ -49,7 +53,7 @@ struct fds {
 };
 
 struct options {
-    struct fds policy, listen, transparent, dns, status, life, control;
+    struct fds policy, listen, transparent, dns, status, life, control, handover, inject;
     struct strv nameservers;
 };
 
@@ -60,13 +64,11 @@ static const struct {
     size_t min;
     size_t max;
 } fd_options[] = {
-    {"--policy-fd", AT(policy), 1, 1},
-    {"--listen-fd", AT(listen), 1, MAIN_FDS_MAX},
-    {"--transparent-fd", AT(transparent), 0, MAIN_FDS_MAX},
-    {"--dns-fd", AT(dns), 0, MAIN_FDS_MAX},
-    {"--status-fd", AT(status), 1, 1},
-    {"--life-fd", AT(life), 1, 1},
-    {"--control-fd", AT(control), 0, 1},
+    {"--policy-fd", AT(policy), 1, 1},      {"--listen-fd", AT(listen), 0, MAIN_FDS_MAX},
+    {"--handover-fd", AT(handover), 0, 1},  {"--transparent-fd", AT(transparent), 0, MAIN_FDS_MAX},
+    {"--dns-fd", AT(dns), 0, MAIN_FDS_MAX}, {"--status-fd", AT(status), 1, 1},
+    {"--life-fd", AT(life), 1, 1},          {"--control-fd", AT(control), 0, 1},
+    {"--inject-fd", AT(inject), 0, 1},
 };
 #undef AT
 
@@ -114,6 +116,8 @@ static int parse_options(struct options *o, int argc, char **argv)
         if (fds_of(o, i)->n < fd_options[i].min)
             return usage(fd_options[i].name, "is required");
     }
+    if (o->listen.n == 0 && o->handover.n == 0)
+        return usage("--listen-fd", "is required, or --handover-fd");
     return 0;
 }
 
@@ -170,9 +174,66 @@ static int give_up_the_rest(struct proxy *p)
 }
 
 static struct proxy proxy;
-static struct door doors[2 * MAIN_FDS_MAX];
+static struct door doors[2 * MAIN_FDS_MAX + HANDOVER_PUBLISH_MAX];
+static int published[HANDOVER_PUBLISH_MAX];
+static uint32_t published_ports[HANDOVER_PUBLISH_MAX];
+static uint32_t n_published;
 static struct nameserver nameservers[MAIN_FDS_MAX];
 static struct control control;
+
+/* One message of the helper, exactly as it has to be. */
+static int receive(int fd, void *message, size_t n, int *fds, size_t n_fds)
+{
+    ssize_t got = scm_receive(fd, message, n, fds, n_fds);
+    if (got == (ssize_t)n)
+        return 0;
+    log_error("the helper handed nothing over: %s",
+              got < 0 ? strerror((int)-got) : "another length");
+    return -1;
+}
+
+static int take_doors(struct options *o, int fd)
+{
+    struct handover_head head;
+    int fds[HANDOVER_DOORS];
+    if (receive(fd, &head, sizeof(head), fds, HANDOVER_DOORS) < 0)
+        return -1;
+    if (head.magic != HANDOVER_MAGIC || head.publish > HANDOVER_PUBLISH_MAX) {
+        log_error("the helper is of another version");
+        return -1;
+    }
+    o->listen = (struct fds){{fds[HANDOVER_PROXY]}, 1};
+    o->transparent = (struct fds){{fds[HANDOVER_TRANSPARENT]}, 1};
+    o->dns = (struct fds){{fds[HANDOVER_NAMES_UDP], fds[HANDOVER_NAMES_TCP]}, 2};
+    n_published = head.publish;
+    return 0;
+}
+
+/* wire/handover */
+static int take_over(struct options *o)
+{
+    int fd = o->handover.n > 0 ? o->handover.fd[0] : -1;
+    int fds[HANDOVER_GROUP];
+    struct handover_group group;
+    if (fd < 0)
+        return 0;
+    if (take_doors(o, fd) < 0)
+        return -1;
+    for (int i = 0; i < HANDOVER_GROUPS; i++) {
+        if (receive(fd, &group, sizeof(group), fds, HANDOVER_GROUP) < 0)
+            return -1;
+        for (int k = 0; k < HANDOVER_GROUP; k++)
+            inside_add(&proxy.inside, (int)group.family, fds[k]);
+    }
+    for (uint32_t i = 0; i < n_published; i++) {
+        struct handover_publish one;
+        if (receive(fd, &one, sizeof(one), &published[i], 1) < 0)
+            return -1;
+        published_ports[i] = one.port;
+    }
+    close(fd);
+    return 0;
+}
 
 static int listen_all(struct options *o)
 {
@@ -184,6 +245,10 @@ static int listen_all(struct options *o)
         r = door_open(&doors[n_doors++], &proxy, DOOR_PROXY, &o->listen.fd[i]);
     for (size_t i = 0; r == 0 && i < o->transparent.n; i++)
         r = door_open(&doors[n_doors++], &proxy, DOOR_TRANSPARENT, &o->transparent.fd[i]);
+    for (size_t i = 0; r == 0 && i < n_published; i++) {
+        r = door_open(&doors[n_doors], &proxy, DOOR_PUBLISH, &published[i]);
+        doors[n_doors++].port = (uint16_t)published_ports[i];
+    }
     for (size_t i = 0; r == 0 && i < o->dns.n; i++)
         r = nameserver_start(&nameservers[i], &proxy, &o->dns.fd[i]);
     if (r < 0)
@@ -196,6 +261,10 @@ static int prepare(struct options *o)
     struct err e = {0};
     if (read_policy(&o->policy.fd[0], &proxy.policy, &e) < 0) {
         log_error("policy: %s", e.message);
+        return EXIT_POLICY;
+    }
+    if (o->inject.n > 0 && credential_read(&o->inject.fd[0], &proxy.credentials, &e) < 0) {
+        log_error("--inject-fd: %s", e.message);
         return EXIT_POLICY;
     }
     int r = loop_init(&proxy.loop);
@@ -241,6 +310,8 @@ int main(int argc, char **argv)
     strv_fini(&options.nameservers);
     if (code != EXIT_OK)
         return code;
+    if (take_over(&options) < 0)
+        return EXIT_LISTEN;
     status_init(&proxy.status, options.status.fd[0]);
     if (give_up_the_rest(&proxy) < 0)
         return EXIT_HARDEN;

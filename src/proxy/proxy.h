@@ -7,6 +7,7 @@
 
 #include "proxy/end.h"
 #include "proxy/flow.h"
+#include "proxy/inside.h"
 #include "proxy/resolve.h"
 #include "proxy/standin.h"
 #include "proxy/status.h"
@@ -21,10 +22,12 @@
 struct proxy {
     struct loop loop;
     struct egress_policy policy;
-    uint64_t generation; /* of the policy; the first is 1 */
+    struct inject_rules credentials; /* with their values; those of the start */
+    uint64_t generation;             /* of the policy; the first is 1 */
     struct status status;
     struct resolver resolver;
     struct standins standins;
+    struct inside inside;
     struct flow_pool pipes;
     struct list conns;
     unsigned n_conns;

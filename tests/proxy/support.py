@@ -31,8 +31,9 @@ def listener(kind=socket.SOCK_STREAM, host="127.0.0.1", port=0, backlog=512):
 class Proxy:
     """One running program. `policy` is the policy document."""
 
-    def __init__(self, policy, nameserver=None, listeners=None, prepare=None):
-        """`listeners`: pairs of option and socket, which are taken; one door if there are none."""
+    def __init__(self, policy, nameserver=None, listeners=None, prepare=None, inject=None):
+        """`listeners`: pairs of option and socket, which are taken; one door if there are none.
+        `inject`: the credentials, as the text that the helper hands over."""
         if listeners is None:
             listeners = [("--listen-fd", listener())]
         self.port = listeners[0][1].getsockname()[1]
@@ -43,6 +44,9 @@ class Proxy:
         fds = [("--policy-fd", policy_r), ("--status-fd", status_w), ("--life-fd", life_r),
                ("--control-fd", control.fileno())]
         fds += [(name, sock.fileno()) for name, sock in listeners]
+        if inject is not None:
+            inject_r, inject_w = os.pipe()
+            fds.append(("--inject-fd", inject_r))
         argv = [PROXY]
         for name, fd in fds:
             argv += [name, str(fd)]
@@ -50,12 +54,16 @@ class Proxy:
             argv += ["--nameserver", address]
         writer = threading.Thread(target=self._write, args=(policy_w, json.dumps(policy).encode()))
         writer.start()
+        if inject is not None:  # fits into the pipe
+            self._write(inject_w, inject.encode())
         self.process = subprocess.Popen(
             argv, pass_fds=[fd for _, fd in fds], stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE, preexec_fn=prepare)
         for fd in (status_w, life_r, policy_r):
             os.close(fd)
         control.close()
+        if inject is not None:
+            os.close(inject_r)
         for _, sock in listeners:
             sock.close()
         writer.join()

@@ -1,10 +1,13 @@
-/* proxy/conn: the time limits of a client, which cannot be waited for: each is made to have passed.
+/* proxy/conn: the time limits of a client, which cannot be waited for: each is made to have passed;
+ * and a port of the host's loopback that a new policy takes back.
  */
 #include "../../helpers/unit.h"
 #include "base/mem.h"
 #include "proxy/conn.h"
 #include "sys/fd.h"
 
+#include <netinet/in.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -147,7 +150,89 @@ static void test_idle_is_over_with_the_first_byte(void **state)
     expect("HTTP/1.1 408 ");
 }
 
+/* ---- a new policy ---- */
+
+/* A server of the host, which the policy grants; a socket for the sandbox's own loopback, too. */
+static int listen_granted(char policy[64], uint16_t *ret_port)
+{
+    struct err e = {0};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    *ret_port = ntohs(at.sin_port);
+    snprintf(policy, 64, "{\"local_ports\":[%u]}", *ret_port);
+    egress_policy_fini(&p.policy);
+    assert_int_equal(egress_policy_parse(policy, strlen(policy), &p.policy, &e), 0);
+    inside_add(&p.inside, AF_INET, socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    return fd;
+}
+
+static void grant_nothing(void)
+{
+    struct err e = {0};
+    egress_policy_fini(&p.policy);
+    assert_int_equal(egress_policy_parse("{}", 2, &p.policy, &e), 0);
+    conn_judge_again(&p);
+}
+
+/* On the loopback nothing takes longer than the call that causes it. */
+static void turns(void)
+{
+    for (int i = 0; i < 8; i++)
+        turn();
+}
+
+static void test_tunnel_to_a_port_that_is_taken_back(void **state)
+{
+    (void)state;
+    char text[128];
+    uint16_t port;
+    int listener = listen_granted(text, &port);
+    snprintf(text, sizeof(text), "CONNECT localhost:%u HTTP/1.1\r\nHost: localhost:%u\r\n\r\n",
+             port, port);
+    send_text(text);
+    turns();
+    expect("HTTP/1.1 200 ");
+    grant_nothing();
+    assert_int_equal(p.n_conns, 0);
+    close(inside_take(&p.inside, 4));
+    close(listener);
+}
+
+static void test_kept_connection_to_a_port_that_is_taken_back(void **state)
+{
+    (void)state;
+    static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    char text[128];
+    char got[256];
+    uint16_t port;
+    int listener = listen_granted(text, &port);
+    snprintf(text, sizeof(text), "GET http://localhost:%u/ HTTP/1.1\r\nHost: localhost:%u\r\n\r\n",
+             port, port);
+    send_text(text);
+    turns();
+    int host = accept(listener, NULL, NULL);
+    assert_true(recv(host, got, sizeof(got), MSG_DONTWAIT) > 0);
+    assert_int_equal(fd_write(host, answer, strlen(answer)), strlen(answer));
+    turns();
+    expect("HTTP/1.1 200 ");
+    grant_nothing();
+    send_text(text);
+    turns();
+    assert_int_equal(recv(host, got, sizeof(got), MSG_DONTWAIT), 0); /* ended, not asked again */
+    conn_abort(only(), false);
+    conn_run(only());
+    close(inside_take(&p.inside, 4));
+    close(host);
+    close(listener);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 UNIT_MAIN(CASE(test_silent_client), CASE(test_slow_head_is_told), CASE(test_slow_socks),
-          CASE(test_idle_client), CASE(test_idle_is_over_with_the_first_byte))
+          CASE(test_idle_client), CASE(test_idle_is_over_with_the_first_byte),
+          CASE(test_tunnel_to_a_port_that_is_taken_back),
+          CASE(test_kept_connection_to_a_port_that_is_taken_back))
