@@ -7,6 +7,7 @@
 #include "run/managed.h"
 
 #include "sys/fd.h"
+#include "sys/scm.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ static void keep_words(struct managed *m, const char *text)
 /* The sandbox could not be built or broke. */
 static void on_failed(struct managed *m, const struct helper_verdict *v)
 {
+    fd_close(&m->init_fd); /* it has swept, or said that it could not */
     if (launch_again(m))
         return;
     launch_fail(m, ERR_PROCESS_SPAWN_FAILED,
@@ -37,6 +39,7 @@ static void on_failed(struct managed *m, const struct helper_verdict *v)
 
 static void on_exec_failed(struct managed *m, const struct helper_verdict *v)
 {
+    fd_close(&m->init_fd);
     if (m->state == PROCESS_STARTING)
         launch_fail_exec(m, v->value);
     end_by_verdict(m, v);
@@ -49,6 +52,21 @@ static void on_end(struct managed *m, const struct helper_verdict *v)
     if (m->state == PROCESS_STARTING) /* its `started` is implied */
         managed_feed(m, PROCESS_ON_STARTED);
     end_by_verdict(m, v);
+    if (!v->kept || !m->keep) {
+        fd_close(&m->init_fd);
+        managed_feed(m, PROCESS_ON_VERDICT);
+        return;
+    }
+    m->kill_asked = false; /* that was about the command; what it left is asked by itself */
+    managed_feed(m, PROCESS_ON_KEPT);
+}
+
+static void on_rest_ended(struct managed *m, const struct helper_verdict *v)
+{
+    if (m->end.termination == RUN_END_NONE) /* the command's end must have come before */
+        return;
+    fd_close(&m->init_fd);
+    end_by_over(m, v);
     managed_feed(m, PROCESS_ON_VERDICT);
 }
 
@@ -70,6 +88,9 @@ static void on_line(struct managed *m, const char *line, size_t n)
     case HELPER_EXIT:
     case HELPER_SIGNAL:
         on_end(m, &v);
+        return;
+    case HELPER_OVER:
+        on_rest_ended(m, &v);
         return;
     case HELPER_TEXT:
         if (m->warm && n == 0) { /* the receipt (wire/warm) */
@@ -110,7 +131,11 @@ void control_read(struct managed *m)
 {
     while (m->control.fd >= 0) {
         char chunk[4096];
-        ssize_t n = fd_read(m->control.fd, chunk, sizeof(chunk));
+        int came;
+        ssize_t n = scm_read(m->control.fd, chunk, sizeof(chunk), &came);
+        if (m->init_fd < 0)
+            m->init_fd = steal_fd(&came);
+        fd_close(&came);
         if (n == -EAGAIN)
             return;
         if (n <= 0) {

@@ -11,6 +11,9 @@
  * program itself is killed, a sandboxed command ends with its control socket; one on the host gets
  * the end of its pipes, or the hang-up of its terminal, and no more.
  *
+ * Process 1 sweeps what the command made under protected names before it tells the end. When it
+ * was killed and told nothing, run/sweep does it before the end counts.
+ *
  * Must not: call an end the command's own when an intent of ours came first, or guess a status.
  */
 #include "run/managed.h"
@@ -21,6 +24,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -29,6 +33,8 @@ void end_fini(struct managed_end *end)
 {
     free(steal(end->reason));
     strv_fini(&end->removed);
+    strv_fini(&end->created);
+    strv_fini(&end->denials);
 }
 
 static void set_end(struct managed *m, enum run_termination t, int exit_code, int signal,
@@ -41,13 +47,48 @@ static void set_end(struct managed *m, enum run_termination t, int exit_code, in
     m->end.reason = reason;
 }
 
+static void add_denial(struct managed *m, const char *rule, const char *what, uint64_t count)
+{
+    struct denial d = {.count = count};
+    snprintf(d.rule, sizeof(d.rule), "%s", rule);
+    snprintf(d.what, sizeof(d.what), "%s", what);
+    denial_add_line(&d, &m->end.denials);
+}
+
+static void take_denials(struct managed *m, const struct helper_verdict *v)
+{
+    for (size_t i = 0; i < DENIAL_MAX && v->denials[i].rule[0] != '\0'; i++)
+        denial_add_line(&v->denials[i], &m->end.denials);
+    for (size_t i = 0; i < HELPER_REMOVED_MAX && v->removed[i][0] != '\0'; i++)
+        add_denial(m, "protect.name", v->removed[i], 1);
+    if (v->oom_kills > 0)
+        add_denial(m, "limit.memory", "", v->oom_kills);
+}
+
+/* Killed, and the group says by whom. */
+static char *out_of_memory(const struct helper_verdict *v)
+{
+    if (v->oom_kills == 0 || v->value != SIGKILL)
+        return NULL;
+    return mem_printf("ended by the kernel because the command reached its memory limit "
+                      "(limits.memory of the workspace)");
+}
+
+static void take_names(struct strv *to, const char names[HELPER_REMOVED_MAX][HELPER_NAME_MAX])
+{
+    strv_fini(to);
+    for (size_t i = 0; i < HELPER_REMOVED_MAX && names[i][0] != '\0'; i++)
+        strv_add(to, names[i]);
+}
+
 static void take_verdict_use(struct managed *m, const struct helper_verdict *v)
 {
     m->end.cpu_us = v->cpu_us;
     m->end.max_rss_kib = v->max_rss_kib;
-    m->end.background = v->background;
-    for (size_t i = 0; i < HELPER_REMOVED_MAX && v->removed[i][0] != '\0'; i++)
-        strv_add(&m->end.removed, v->removed[i]);
+    take_names(&m->end.removed, v->removed);
+    take_names(&m->end.created, v->created);
+    strv_fini(&m->end.denials);
+    take_denials(m, v);
 }
 
 void end_by_verdict(struct managed *m, const struct helper_verdict *v)
@@ -57,10 +98,12 @@ void end_by_verdict(struct managed *m, const struct helper_verdict *v)
     switch (v->event) {
     case HELPER_EXIT:
         set_end(m, RUN_END_EXITED, v->value, 0, NULL);
+        m->end.background = v->background;
         take_verdict_use(m, v);
         return;
     case HELPER_SIGNAL:
-        set_end(m, RUN_END_SIGNALED, 0, v->value, NULL);
+        set_end(m, RUN_END_SIGNALED, 0, v->value, out_of_memory(v));
+        m->end.background = v->background;
         take_verdict_use(m, v);
         return;
     case HELPER_FAILED:
@@ -72,9 +115,17 @@ void end_by_verdict(struct managed *m, const struct helper_verdict *v)
                 mem_printf("the command could not be executed: %s", strerror(v->value)));
         return;
     case HELPER_STARTED:
+    case HELPER_OVER:
     case HELPER_TEXT:
         return;
     }
+}
+
+/* The end is the command's and stays; what it made and used now counts for all of it. */
+void end_by_over(struct managed *m, const struct helper_verdict *v)
+{
+    take_verdict_use(m, v);
+    m->sequence++;
 }
 
 /* The wrapper ended and no verdict came. */
@@ -134,6 +185,37 @@ static void kill_set_up(const struct managed *m)
         (void)kill(-m->pid, SIGKILL);
 }
 
+static void on_swept(void *user, const struct strv *removed, const char *failed)
+{
+    struct managed *m = user;
+    m->sweep = NULL;
+    for (size_t i = 0; i < removed->len; i++) {
+        if (strv_has(&m->end.removed, removed->items[i]))
+            continue;
+        strv_add(&m->end.removed, removed->items[i]);
+        add_denial(m, "protect.name", removed->items[i], 1);
+    }
+    if (failed != NULL) {
+        autofree char *before = steal(m->end.reason);
+        m->end.reason =
+            mem_printf("%s%s%.300s was created by the command and could not be taken "
+                       "away",
+                       before == NULL ? "" : before, before == NULL ? "" : "; ", failed);
+    }
+    managed_feed(m, PROCESS_ON_REAPED);
+}
+
+/* The end without process 1's last word: what it guarded is put right for it first. */
+static void end_in_its_place(struct managed *m)
+{
+    if (m->sweep != NULL)
+        return;
+    if (m->init_fd >= 0)
+        m->sweep = sweep_start(m->home->loop, &m->init_fd, m->ws, &m->guards, on_swept, m);
+    if (m->sweep == NULL)
+        managed_feed(m, PROCESS_ON_REAPED);
+}
+
 void end_on_pidfd(struct watch *w, void *owner)
 {
     struct managed *m = owner;
@@ -156,7 +238,7 @@ void end_on_pidfd(struct watch *w, void *owner)
         end_by_wait(m, &end);
     else
         end_lost(m, rc);
-    managed_feed(m, PROCESS_ON_REAPED);
+    end_in_its_place(m);
 }
 
 void end_signal(struct managed *m, int signal)
@@ -208,7 +290,7 @@ void end_by_silence(struct managed *m)
         set_end(m, RUN_END_WRAPPER_FAILED, 0, 0,
                 mem_printf("the sandbox ended without a verdict about the command"));
     m->reaped = true;
-    managed_feed(m, PROCESS_ON_REAPED);
+    end_in_its_place(m);
 }
 
 /* It has no wrapper that could be killed. Our half of the connection closing ends it, and the other
@@ -252,10 +334,26 @@ void end_kill(struct managed *m)
     alarm_set(&m->alarm, MANAGED_NUDGE_MS);
 }
 
+/* The command's end was its own; only what it left was ended by us. */
+static void settle_kept(struct managed *m)
+{
+    static const char *const by[] = {
+        [RUN_END_TIMEOUT] = "the time limit (timeout_ms)",
+        [RUN_END_LIMIT] = "the limit of silence (idle_timeout_ms)",
+        [RUN_END_TERMINATED] = "terminate_process",
+    };
+    free(m->end.reason);
+    m->end.reason = mem_printf("what it left in the background was ended by %s", by[m->intent]);
+}
+
 void end_settle(struct managed *m)
 {
     if (m->intent == RUN_END_NONE)
         return;
+    if (m->kept) {
+        settle_kept(m);
+        return;
+    }
     char *reason = NULL;
     if (m->intent == RUN_END_TIMEOUT)
         reason =

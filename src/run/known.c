@@ -52,6 +52,17 @@ void known_add(struct known_table *t, const struct run_exec *x)
     map_set(&t->by_id, k->status.process_id, k);
 }
 
+void known_adopt(struct known_table *t, const struct run_status *s)
+{
+    if (known_get(t, s->process_id) != NULL)
+        return;
+    struct known *k = mem_new(struct known);
+    msgs_status(s, &k->status);
+    k->status.serial = ++t->next_serial;
+    list_append(&t->live, &k->link);
+    map_set(&t->by_id, k->status.process_id, k);
+}
+
 struct known *known_get(const struct known_table *t, const char *id)
 {
     return map_get(&t->by_id, id);
@@ -62,6 +73,15 @@ static void forget(struct known_table *t, struct known *k)
     t->n_ended -= k->ended;
     map_remove(&t->by_id, k->status.process_id);
     known_free(k);
+}
+
+void known_forget_lost(struct known_table *t)
+{
+    list_each (it, &t->ended) {
+        struct known *k = container_of(it, struct known, link);
+        if (k->status.termination == RUN_END_LOST)
+            forget(t, k);
+    }
 }
 
 void known_drop(struct known_table *t, const char *id)
@@ -84,18 +104,34 @@ static void retire(struct known_table *t, struct known *k)
 void known_end(struct known_table *t, struct runmsg_status *status)
 {
     struct known *k = known_get(t, status->process_id);
-    if (k == NULL || k->ended)
+    if (k == NULL || (k->ended && status->sequence <= k->status.sequence))
         return;
     uint64_t serial = k->status.serial;
     runmsg_fields_fini(&runmsg_shape_status, &k->status);
     k->status = *status;
     k->status.serial = serial;
     *status = (struct runmsg_status){0};
-    retire(t, k);
+    if (!k->ended)
+        retire(t, k);
+}
+
+/* Its end is known, and what it left is gone with the worker. */
+static void lose_rest(struct known *k, const char *why)
+{
+    k->status.background_alive = false;
+    k->status.eof = true;
+    k->status.sequence++;
+    free(k->status.reason);
+    k->status.reason = mem_printf("what it left in the background was lost: %s", why);
 }
 
 void known_lose_all(struct known_table *t, const char *why)
 {
+    list_each (it, &t->ended) {
+        struct known *k = container_of(it, struct known, link);
+        if (k->status.background_alive)
+            lose_rest(k, why);
+    }
     while (!list_empty(&t->live)) {
         struct known *k = container_of(t->live.next, struct known, link);
         k->status.state = RUN_EXITED;

@@ -29,8 +29,13 @@ void known_init(struct known_table *t, size_t max_ended);
 void known_fini(struct known_table *t);
 
 void known_add(struct known_table *t, const struct run_exec *x);
+/* One that a durable worker had before we came: nothing when its id is known. Copies. */
+void known_adopt(struct known_table *t, const struct run_status *s);
+/* The worker that was thought lost is there: what was lost with it is not. */
+void known_forget_lost(struct known_table *t);
 void known_drop(struct known_table *t, const char *id);
-/* It has ended; takes the status. An end that was told twice changes nothing. */
+/* It has ended; takes the status. Told again it counts when its sequence is higher: what the
+ * command left has ended, too. */
 void known_end(struct known_table *t, struct runmsg_status *status);
 /* Those that had not ended are lost, for that reason. */
 void known_lose_all(struct known_table *t, const char *why);

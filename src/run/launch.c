@@ -26,6 +26,8 @@
 
 /* Where the control socket is in the helper. */
 #define CONTROL_FD 3
+/* A sandbox that is being made is looked at again after so long. */
+#define AWAIT_WARM_MS 2
 
 void launch_fail(struct managed *m, enum err_code code, const char *format, ...)
 {
@@ -103,7 +105,7 @@ static void on_prepared(void *user, const struct call_answer *a)
         refused(m, a->failure);
         return;
     }
-    if (helper_answer_read(a->text, a->len, &m->plan, &e) < 0) {
+    if (helper_answer_read(a->text, a->len, &m->plan, &m->guards, &e) < 0) {
         refused(m, &e);
         return;
     }
@@ -212,15 +214,32 @@ static bool start_warm(struct managed *m, const struct helper_request *r)
     int no_pidfd = -1;
     struct warm *warm = m->home->warm;
     if (warm == NULL || !warm_ready(warm, m->ws, r) || open_ends(m, &ends) < 0 ||
-        !warm_send(warm, m->ws, r, ends.theirs))
+        !warm_send(warm, m->ws, r, ends.theirs, &m->guards))
         return false;
     m->warm = true;
+    m->shares_network = !r->own_network;
     int rc = watch_ends(m, &ends, &no_pidfd);
     if (rc < 0)
         refused_sys(m, rc, "cannot watch the process");
     else
         alarm_set(&m->alarm, MANAGED_START_MS);
     return true;
+}
+
+/* A port that is published leads to one network, the one that the workspace's commands share. So
+ * the first command waits for it instead of having one of its own. True: launch_prepare() comes
+ * again. */
+static bool await_warm(struct managed *m, const struct helper_request *r)
+{
+    if (r->n_publish == 0 || r->own_network || !warm_is_coming(m->home->warm, m->ws->id))
+        return false;
+    alarm_set(&m->alarm, AWAIT_WARM_MS);
+    return true;
+}
+
+bool launch_awaits_warm(const struct managed *m)
+{
+    return m->state == PROCESS_PREPARING && m->prepare == NULL && m->plan == NULL && !m->warm;
 }
 
 void launch_prepare(struct managed *m)
@@ -233,7 +252,8 @@ void launch_prepare(struct managed *m)
         .tty = m->tty,
     };
     policy_compile(m->ws, &command, &request);
-    if (!m->cold && start_warm(m, &request)) {
+    request.keep = m->keep;
+    if (!m->cold && (start_warm(m, &request) || await_warm(m, &request))) {
         helper_request_fini(&request);
         return;
     }
@@ -261,12 +281,14 @@ bool launch_again(struct managed *m)
         return false;
     warm_give_up(m->home->warm, m->ws);
     m->warm = false;
+    m->shares_network = false;
     m->cold = true;
     struct watch *const all[] = {&m->in, &m->out, &m->err, &m->control};
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         watch_close(all[i]);
     alarm_stop(&m->alarm);
     buf_fini(&m->line);
+    strv_fini(&m->guards);
     launch_prepare(m);
     return true;
 }

@@ -7,7 +7,7 @@
  */
 #include "run/local.h"
 
-#include "core/registry.h"
+#include "core/facts.h"
 #include "run/gate.h"
 #include "run/grave.h"
 #include "run/managed.h"
@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 /* The only variables of ours that the helper gets. */
-static const char *const passed_on[] = {"PATH", "TMPDIR", "CODESPACE_BWRAP_BIN", NULL};
+static const char *const passed_on[] = {"PATH", "TMPDIR", "CODESPACE_BWRAP_BIN",
+                                        "CODESPACE_EGRESS_PROXY_BIN", NULL};
 
 /* Probes until one that does not answer counts as a sandbox that does not work. */
 #define PROBE_TRIES 3u
@@ -68,16 +69,19 @@ static struct local *local_of_home(struct home *h)
 /* What to do with a process that waited for the probe. */
 static enum process_event judge(const struct local *l, struct managed *m)
 {
-    if (l->probe.works)
-        return PROCESS_ON_SANDBOX;
-    bool demanded = m->ws->sandbox == SANDBOX_REQUIRED;
-    if (!demanded && m->ws->network != NETWORK_ENABLED)
-        return PROCESS_ON_HOST;
-    launch_fail(m, demanded ? ERR_SANDBOX_UNAVAILABLE : ERR_PROCESS_SPAWN_FAILED,
-                "%s, and %s%s%s; nothing was run. To repair it: %s",
-                demanded ? "workspace demands the sandbox" : "network: enabled needs the sandbox",
-                probe_cause_what(l->probe.cause), l->probe.detail[0] ? ": " : "", l->probe.detail,
-                probe_cause_remedy(l->probe.cause));
+    const struct facts facts = {.probed = true, .probe = l->probe};
+    enum facts_mode mode = facts_mode(&facts, m->ws);
+    struct err e = {0};
+    if (facts_check_exec(&facts, m->ws, &e) < 0)
+        launch_fail(m, e.code, "%s", e.message);
+    else if (mode == FACTS_HOST && m->keep)
+        launch_fail(m, ERR_INVALID_COMMAND,
+                    "background: keep is not offered where commands run without the sandbox: "
+                    "nobody would hold together, count and end what a command leaves behind. Start "
+                    "what shall stay as a command of its own: it runs until it ends or is "
+                    "terminated; nothing was run");
+    else
+        return mode == FACTS_HOST ? PROCESS_ON_HOST : PROCESS_ON_SANDBOX;
     return PROCESS_ON_REFUSED;
 }
 
@@ -190,17 +194,6 @@ static void local_probe(struct runner *r, run_probe_fn done, void *user)
 
 /* ---- the operations ---- */
 
-/* Nobody keeps a sandbox, or on the host a session, after its command has ended. */
-static int check_background(const struct run_exec *x, struct err *e)
-{
-    if (x->background == RUN_BACKGROUND_KILL)
-        return 0;
-    return err_set(e, ERR_INVALID_COMMAND,
-                   "background: keep is not offered here: what a command leaves behind ends with "
-                   "it. Start what shall stay as a command of its own: it runs until it ends or "
-                   "is terminated; nothing was run");
-}
-
 static int check_id(const struct local *l, const char *id, struct err *e)
 {
     if (id == NULL || map_get(&l->table.by_id, id) == NULL)
@@ -211,8 +204,7 @@ static int check_id(const struct local *l, const char *id, struct err *e)
 static int admit(struct local *l, const struct run_exec *x, struct err *e)
 {
     ensure(x->argv != NULL && x->argv[0] != NULL);
-    if (check_background(x, e) < 0 || check_id(l, x->process_id, e) < 0 ||
-        table_check_room(&l->table, e) < 0)
+    if (check_id(l, x->process_id, e) < 0 || table_check_room(&l->table, e) < 0)
         return -1;
     if (l->max_workspace_processes > 0 &&
         table_check_workspace(&l->table, x->ws->id, l->max_workspace_processes, e) < 0)
@@ -245,7 +237,8 @@ static run_ticket local_exec(struct runner *r, const struct run_exec *x, run_exe
     uint64_t timeout_ms = within(x->timeout_ms, l->timeout_ms, RUN_TIMEOUT_MAX_MS);
     struct managed *m = managed_new(&l->home, x, timeout_ms, done, user);
     table_add(&l->table, m);
-    m->admitted = gate_enter(&l->gate, &m->pass, x->ws->dev, x->ws->ino, x->exclusive);
+    m->admitted =
+        table_is_own(m) || gate_enter(&l->gate, &m->pass, x->ws->dev, x->ws->ino, x->exclusive);
     if (!m->admitted)
         managed_await_turn(m, within(x->exclusive_wait_ms, RUN_TURN_DEFAULT_MS, RUN_TURN_MAX_MS));
     go(l, m);
@@ -327,7 +320,9 @@ static run_ticket local_terminate_by(struct runner *r, const char *id,
     if (m != NULL && m->ticket != 0) /* not started yet: whoever waits for that is told */
         launch_fail(m, ERR_CANCELLED, "process '%s' was terminated before it was started", id);
     bool known = m != NULL;
-    if (known) {
+    if (known && m->state == PROCESS_ENDED && table_is_own(m)) {
+        table_forget(&local_of(r)->table, m);
+    } else if (known) {
         m->how = *how;
         managed_feed(m, PROCESS_ON_TERMINATE);
     }
@@ -370,6 +365,13 @@ static run_ticket local_list(struct runner *r, const struct run_list *x, run_lis
     return 0;
 }
 
+static run_ticket local_warm(struct runner *r, const char *workspace_id, run_warm_fn done,
+                             void *user)
+{
+    done(user, warm_is_on(local_of(r)->home.warm, workspace_id) ? RUN_WARM_ON : RUN_WARM_OFF);
+    return 0;
+}
+
 static void local_cancel(struct runner *r, run_ticket ticket)
 {
     struct local *l = local_of(r);
@@ -386,6 +388,20 @@ static void local_cancel(struct runner *r, run_ticket ticket)
 
 /* ---- life ---- */
 
+static void tell_exit(struct local *l, struct managed *m)
+{
+    struct run_status status;
+    if (l->exited == NULL)
+        return;
+    status_fill(m, &status);
+    l->exited(l->exited_user, &status);
+}
+
+static void on_kept(struct managed *m)
+{
+    tell_exit(local_of_home(m->home), m);
+}
+
 static void on_ended(struct managed *m)
 {
     table_retire(&local_of_home(m->home)->table, m);
@@ -395,11 +411,8 @@ static void on_ended(struct managed *m)
 static void on_over(struct managed *m)
 {
     struct local *l = local_of_home(m->home);
-    if (m->state == PROCESS_ENDED && l->exited != NULL) {
-        struct run_status status;
-        status_fill(m, &status);
-        l->exited(l->exited_user, &status);
-    }
+    if (m->state == PROCESS_ENDED)
+        tell_exit(l, m);
     pass_leave(&m->pass);
 }
 
@@ -447,6 +460,7 @@ static const struct runner_ops local_ops = {
     .signal = local_signal,
     .list = local_list,
     .probe = local_probe,
+    .warm = local_warm,
     .cancel = local_cancel,
     .free = local_free,
 };
@@ -473,6 +487,7 @@ struct runner *local_runner_new(uv_loop_t *loop, const struct local_options *opt
         .helper = l->helper,
         .helper_env = strv_array(&l->helper_env),
         .scratch = mem_zalloc(MANAGED_READ_BYTES, 1),
+        .on_kept = on_kept,
         .on_ended = on_ended,
         .on_over = on_over,
         .on_failed = on_failed,
@@ -482,18 +497,14 @@ struct runner *local_runner_new(uv_loop_t *loop, const struct local_options *opt
     list_init(&l->askers);
     l->max_workspace_processes = options->max_workspace_processes;
     gate_init(&l->gate, on_turn, l);
-    uint64_t spill = within(options->spill_bytes, RUN_SPILL_BYTES, RUN_SPILL_TOTAL_BYTES);
+    uint64_t spill_asked = options->spill_bytes != 0 ? options->spill_bytes : spill_asked_bytes();
+    uint64_t spill = within(spill_asked, RUN_SPILL_BYTES, RUN_SPILL_TOTAL_BYTES);
     spill_budget_init(&l->home.spill, options->spill_off ? 0 : spill, options->spill_dir);
     table_init(&l->table, loop, &l->anchor, max < RUN_PROCESSES_MAX ? max : RUN_PROCESSES_MAX);
     if (!options->warm_off && !str_eq(getenv("CODESPACE_WARM"), "0"))
         l->home.warm = warm_new(&l->home);
     start_probe(l);
     return &l->base;
-}
-
-bool local_runner_is_warm(const struct runner *r, const char *workspace_id)
-{
-    return warm_is_on(container_of(r, struct local, base)->home.warm, workspace_id);
 }
 
 void local_runner_on_exit(struct runner *r,

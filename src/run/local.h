@@ -27,13 +27,11 @@ struct local_options {
  * the loop until it is empty after that. */
 struct runner *local_runner_new(uv_loop_t *loop, const struct local_options *options);
 
-/* Called at the end of every process that had started, with the last news of it (borrowed). For the
- * worker. */
+/* Called at the end of every process that had started, with the last news of it (borrowed); twice
+ * when it left something that lives on: at the command's end, and when that has ended, too. For
+ * the worker. */
 void local_runner_on_exit(struct runner *r,
                           void (*exited)(void *user, const struct run_status *status), void *user);
-
-/* Does a command of this workspace start warm now? `r` is a local runner. */
-bool local_runner_is_warm(const struct runner *r, const char *workspace_id);
 
 /* CODESPACE_LINUX_SANDBOX_BIN when set (even when it is no file: then there is no helper, R9), else
  * codespace-linux-sandbox beside this executable. Caller frees; NULL = none. */

@@ -19,6 +19,10 @@ uint64_t managed_wall_ms(void)
 static void on_alarm(struct alarm *a, void *owner)
 {
     struct managed *m = owner;
+    if (launch_awaits_warm(m)) {
+        launch_prepare(m);
+        return;
+    }
     if (m->state == PROCESS_WAITING)
         launch_fail(m, ERR_WORKSPACE_BUSY,
                     "its turn did not come in time: the root of workspace '%s' is held by other "
@@ -69,6 +73,7 @@ struct managed *managed_new(struct home *home, const struct run_exec *x, uint64_
     pass_init(&m->pass);
     m->ws = x->ws;
     m->tty = x->tty;
+    m->keep = x->background == RUN_BACKGROUND_KEEP;
     m->terminal = -1;
     add_all(&m->argv, x->argv);
     add_all(&m->env, x->env);
@@ -80,6 +85,7 @@ struct managed *managed_new(struct home *home, const struct run_exec *x, uint64_
     m->done = done;
     m->user = user;
     m->pid = -1;
+    m->init_fd = -1;
     if (x->stdin_data != NULL) {
         buf_put(&m->input, x->stdin_data, x->stdin_len);
         m->input_eof = true;
@@ -114,12 +120,15 @@ static void on_gone(struct anchor *a)
 {
     struct managed *m = container_of(a, struct managed, anchor);
     drop_request(m);
+    strv_fini(&m->guards);
     outlog_fini(&m->log);
     buf_fini(&m->input);
     buf_fini(&m->line);
     buf_fini(&m->words);
     end_fini(&m->end);
     free(m->removed);
+    free(m->created);
+    free(m->denials);
     free(m->failure);
     free(m->plan);
     free(m->command);
@@ -172,6 +181,8 @@ void managed_free(struct managed *m)
     if (managed_is_live(m) && m->pid > 0 && !m->reaped)
         end_kill_now(m);
     discard(m);
+    fd_close(&m->init_fd);
+    sweep_forget(steal(m->sweep));
     wait_drop(m);
     list_remove(&m->link);
     m->state = PROCESS_FAILED;
@@ -229,11 +240,24 @@ static void drain(struct managed *m)
 {
     bool all_dead = m->sandboxed && !m->tty && m->end.termination != RUN_END_WRAPPER_FAILED;
     end_settle(m);
-    m->ended_ms = managed_wall_ms();
+    if (!m->kept)
+        m->ended_ms = managed_wall_ms();
     alarm_set(&m->alarm, MANAGED_DRAIN_MS);
     stdio_drain(m);
     if (all_dead || stdio_at_eof(m))
         managed_feed(m, PROCESS_ON_DRAINED);
+}
+
+/* The limits of the command go on for what it left. All that the command itself wrote is in the
+ * pipes by now, so who waits for its end gets that. */
+static void keep(struct managed *m)
+{
+    m->kept = true;
+    m->ended_ms = managed_wall_ms();
+    m->sequence++;
+    stdio_drain(m);
+    m->home->on_kept(m);
+    wait_check(m);
 }
 
 static void finish(struct managed *m)
@@ -280,6 +304,9 @@ static void act(struct managed *m, enum process_action action)
         return;
     case PROCESS_DO_TIME_OUT:
         end_ask(m, RUN_END_TIMEOUT);
+        return;
+    case PROCESS_DO_KEEP:
+        keep(m);
         return;
     case PROCESS_DO_NUDGE:
         alarm_set(&m->alarm, MANAGED_NUDGE_MS);

@@ -20,6 +20,7 @@
 #include "run/outlog.h"
 #include "run/process.h"
 #include "run/runner.h"
+#include "run/sweep.h"
 #include "run/watch.h"
 #include "wire/helper.h"
 
@@ -58,6 +59,7 @@ struct home {
     uint64_t next_ticket;
     uint64_t next_serial;
     struct spill_budget spill;            /* where and how much output beyond the ring is kept */
+    void (*on_kept)(struct managed *m);   /* the command has ended, what it left has not */
     void (*on_ended)(struct managed *m);  /* it has become readable only; no call out of it */
     void (*on_over)(struct managed *m);   /* last thing: its place on its root is free */
     void (*on_failed)(struct managed *m); /* nothing ran: take it out and managed_free() it */
@@ -71,7 +73,8 @@ struct managed_end {
     uint64_t cpu_us, max_rss_kib;
     uint32_t background;
     char *reason;
-    struct strv removed;
+    struct strv removed, created;
+    struct strv denials; /* lines of wire/denial */
 };
 
 struct managed {
@@ -82,6 +85,8 @@ struct managed {
     enum process_state state;
     bool sandboxed;
     bool tty;
+    bool keep; /* what the command leaves lives on */
+    bool kept; /* it has ended and something does, or did: the end and its time are the command's */
 
     /* What was asked for; argv and env are dropped after the start. */
     struct strv argv, env;
@@ -96,10 +101,12 @@ struct managed {
 
     /* The start. */
     struct call *prepare;
+    bool shares_network; /* with the other commands of its zygote */
     bool warm;    /* handed to the workspace's zygote (run/warm); there is no wrapper of its own */
     bool cold;    /* a zygote failed to take it: not again */
     bool hung_up; /* our half of its control connection is closed */
     char *plan;
+    struct strv guards; /* what process 1 inside guards (wire/helper) */
     struct err *failure;
     run_ticket ticket; /* of the exec call; 0 when it was answered */
     run_exec_fn done;
@@ -113,6 +120,8 @@ struct managed {
     struct watch in, out, err, control, pidfd;
     int terminal; /* our side of a terminal that nobody inside holds any more; -1 = none */
     pid_t pid;
+    int init_fd;         /* of process 1 inside, from its receipt to its last word; -1 = none */
+    struct sweep *sweep; /* in its place */
     bool reaped;
     bool began;          /* the command was executed, so process 1 inside ends the rest */
     bool session_killed; /* with those of others; nothing is left to signal */
@@ -130,8 +139,9 @@ struct managed {
     bool kill_asked;             /* process 1 was told to KILL; the wrapper is next */
     struct managed_end end;
     uint64_t started_ms, ended_ms;
-    uint64_t retired_ms;  /* by the loop's clock */
-    const char **removed; /* view of end.removed for run_status */
+    uint64_t retired_ms;             /* by the loop's clock */
+    const char **removed, **created; /* views of end's lists for run_status */
+    const char **denials;            /* view of end.denials */
     struct list waiters;
 };
 
@@ -149,6 +159,8 @@ bool managed_is_live(const struct managed *m);
 
 /* launch.c: start it; feeds PREPARED, STARTED or REFUSED. */
 void launch_prepare(struct managed *m);
+/* It waits in PREPARING for a warm sandbox that is being made: launch_prepare() is due again. */
+bool launch_awaits_warm(const struct managed *m);
 /* The zygote did not take it, so it has not run: start it cold. False when that is not so. */
 bool launch_again(struct managed *m);
 void launch_spawn(struct managed *m);
@@ -178,6 +190,8 @@ void control_signal(struct managed *m, int signal);
 /* end.c */
 void end_on_pidfd(struct watch *w, void *owner);
 void end_by_verdict(struct managed *m, const struct helper_verdict *v);
+/* What the command left has ended, too. */
+void end_by_over(struct managed *m, const struct helper_verdict *v);
 void end_ask(struct managed *m, enum run_termination intent);
 /* Asked again, as m->how says: the signal now, KILL when the shorter grace is over. */
 void end_hasten(struct managed *m);

@@ -2,6 +2,7 @@
 #include "run/msgs.h"
 
 #include "base/mem.h"
+#include "core/registry_egress.h"
 #include "wire/glob.h"
 
 #include <errno.h>
@@ -47,6 +48,7 @@ static void put_workspace(const struct workspace *ws, struct runmsg_workspace *r
         .sandbox = ws->sandbox,
         .read = ws->read,
         .git = ws->git,
+        .network_scope = ws->network_scope,
         .shared_tmp = ws->shared_tmp,
         .inherited_proc = ws->inherited_proc,
         .debug = ws->debug,
@@ -64,6 +66,7 @@ static void put_workspace(const struct workspace *ws, struct runmsg_workspace *r
     add_strv(&ret->protect, &ws->protect);
     add_strv(&ret->deny_read, &ws->deny_read);
     add_strv(&ret->devices, &ws->devices);
+    registry_egress_write(ws, &ret->egress, &ret->publish);
     put_limits(&ws->limits, &ret->limits);
 }
 
@@ -130,13 +133,16 @@ struct workspace *msgs_workspace_new(const struct runmsg_workspace *m, struct er
         .sandbox = (enum sandbox_demand)m->sandbox,
         .read = (enum view_read)m->read,
         .git = (enum view_git)m->git,
+        .network_scope = (enum network_scope)m->network_scope,
         .shared_tmp = m->shared_tmp,
         .inherited_proc = m->inherited_proc,
         .debug = m->debug,
         .cgroup_parent = mem_strdup(m->cgroup_parent),
     };
     take_lists(m, ws);
-    if (take_deny(m, ws, e) == 0 && open_root(m, ws, e) == 0)
+    if (take_deny(m, ws, e) == 0 &&
+        registry_egress_read(m->egress == NULL ? "" : m->egress, &m->publish, ws, e) == 0 &&
+        open_root(m, ws, e) == 0)
         return ws;
     workspace_free(ws);
     return NULL;
@@ -235,6 +241,7 @@ void msgs_status(const struct run_status *s, struct runmsg_status *ret)
         .reason = mem_strdup(s->reason),
         .command = mem_strdup(s->command),
         .output_failed = mem_strdup(s->output_failed),
+        .weaker = mem_strdup(s->weaker),
         .sandboxed = s->sandboxed,
         .tty = s->tty,
         .eof = s->eof,
@@ -249,11 +256,17 @@ void msgs_status(const struct run_status *s, struct runmsg_status *ret)
         .cpu_us = s->cpu_us,
         .max_rss_kib = s->max_rss_kib,
         .background = s->background,
+        .background_alive = s->background_alive,
+        .shares_network = s->shares_network,
         .serial = s->serial,
         .sequence = s->sequence,
     };
     for (size_t i = 0; s->removed != NULL && s->removed[i] != NULL; i++)
         strv_add(&ret->removed, s->removed[i]);
+    for (size_t i = 0; s->denials != NULL && s->denials[i] != NULL; i++)
+        strv_add(&ret->denials, s->denials[i]);
+    for (size_t i = 0; s->created != NULL && s->created[i] != NULL; i++)
+        strv_add(&ret->created, s->created[i]);
 }
 
 static const char *or_empty(const char *s)
@@ -287,9 +300,14 @@ void msgs_status_from(struct runmsg_status *m, struct run_status *ret)
         .cpu_us = m->cpu_us,
         .max_rss_kib = m->max_rss_kib,
         .background = (uint32_t)m->background,
+        .background_alive = m->background_alive,
+        .shares_network = m->shares_network,
         .serial = m->serial,
         .sequence = m->sequence,
         .removed = (const char *const *)strv_array(&m->removed),
+        .denials = (const char *const *)strv_array(&m->denials),
+        .weaker = or_empty(m->weaker),
+        .created = (const char *const *)strv_array(&m->created),
     };
 }
 

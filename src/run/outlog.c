@@ -131,10 +131,21 @@ static void tag(struct outlog *l, size_t at, size_t n, bool is_stderr)
     }
 }
 
+/* All output passes here, so eight bytes at a time: a zero byte where there was a newline. The
+ * usual trick marks a byte behind a marked one wrongly, so the carry is kept inside each byte. */
 static uint32_t count_lines(const char *bytes, size_t n)
 {
+    const uint64_t low = UINT64_C(0x7f7f7f7f7f7f7f7f);
     uint32_t lines = 0;
-    for (size_t i = 0; i < n; i++)
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t v;
+        memcpy(&v, bytes + i, 8);
+        v ^= UINT64_C(0x0a0a0a0a0a0a0a0a);
+        uint64_t marks = ~(((v & low) + low) | v | low);
+        lines += (uint32_t)((marks >> 7) * UINT64_C(0x0101010101010101) >> 56);
+    }
+    for (; i < n; i++)
         lines += bytes[i] == '\n';
     return lines;
 }

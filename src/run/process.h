@@ -1,6 +1,6 @@
 /* run/process: the life of a managed process as a table of states and events.
  *
- * Theory. Everything that can happen to a process is one of thirteen events; what it means depends
+ * Theory. Everything that can happen to a process is one of fourteen events; what it means depends
  * on where the process is. Pure: the table says the next state and what has to be done, run/managed
  * does it. Who wants to know what happens when a timeout meets an exit reads one row.
  *
@@ -10,6 +10,7 @@
  *                                                                        |  timer
  *   RUNNING, ENDING, KILLING --verdict or reaped--> DRAINING           KILLING
  *                                   DRAINING --drained or timer--> ENDED
+ *   RUNNING --kept--> KEPT (the command has ended, what it left lives on); from there as RUNNING
  *
  * There is one timer. What it means is the state's business: the limit of a wait, of a start, of
  * the command, of its grace, of reading what is left. (Silence has a clock of its own, which only
@@ -27,6 +28,7 @@
     X(PREPARING, "preparing") /* the helper writes its plan */                                     \
     X(STARTING, "starting")   /* spawned; the view is being built */                               \
     X(RUNNING, "running")                                                                          \
+    X(KEPT, "kept")         /* the command has ended; what it left in the background has not */    \
     X(ENDING, "ending")     /* asked to end by TERM */                                             \
     X(KILLING, "killing")   /* KILL was sent, or is about to be: the wrapper is gone */            \
     X(DRAINING, "draining") /* the end is known; output is still in the pipes */                   \
@@ -40,7 +42,8 @@
     X(REFUSED, "refused")   /* it cannot be started; the reason is written down */                 \
     X(PREPARED, "prepared") /* there is a plan */                                                  \
     X(STARTED, "started")   /* the command was executed */                                         \
-    X(VERDICT, "verdict")   /* process 1 inside told the command's end */                          \
+    X(VERDICT, "verdict")   /* process 1 inside told the end, and nothing is left */               \
+    X(KEPT, "kept")         /* it told the command's end, and what is left lives on */             \
     X(LOST, "lost")         /* the control connection closed without a verdict */                  \
     X(REAPED, "reaped")     /* our child ended */                                                  \
     X(DRAINED, "drained")   /* output is at its end */                                             \
@@ -62,6 +65,7 @@
     X(HASTEN, "hasten") /* asked again: what was asked now comes before the rest of the grace */   \
     X(TIME_OUT, "time_out")                                                                        \
     X(IDLE_OUT, "idle_out")                                                                        \
+    X(KEEP, "keep")   /* write the command's end down, answer who waits for it */                  \
     X(NUDGE, "nudge") /* give the wrapper a moment to end by itself */                             \
     X(KILL, "kill")                                                                                \
     X(DRAIN, "drain")   /* write the end down; read what is left, for a bounded time */            \

@@ -7,8 +7,30 @@
 #include "sys/fd.h"
 #include "sys/unixsock.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A durable worker writes down why it ends, before it does. */
+static void read_last_words(struct remote *r)
+{
+    char words[512];
+    if (r->durable_dir == NULL && (!r->durable || r->socket == NULL))
+        return;
+    const char *place = r->durable_dir != NULL ? r->durable_dir : r->socket;
+    size_t n = r->durable_dir != NULL ? strlen(place) : (size_t)(strrchr(place, '/') - place);
+    autofree char *path = mem_printf("%.*s/ended", (int)n, place);
+    autofd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : fd_read(fd, words, sizeof(words));
+    if (len <= 0)
+        return;
+    char *old = steal(r->why);
+    r->why = mem_printf("%s; its last words: %.*s", old, (int)len, words);
+    free(old);
+}
 
 /* The stream has ended, or cannot be used any more. */
 static void lose(struct remote *r, const char *why)
@@ -18,12 +40,53 @@ static void lose(struct remote *r, const char *why)
     r->state = REMOTE_DOWN;
     free(r->why);
     r->why = mem_strdup(why);
-    log_error("the worker is lost: %s", why);
+    read_last_words(r);
+    log_error("the worker is lost: %s", r->why);
     link_close(&r->link);
     alarm_stop(&r->alarm);
-    workerproc_free(steal(r->proc), WORKERPROC_PATIENCE_MS);
-    known_lose_all(&r->known, why);
+    if (r->durable_dir == NULL)
+        workerproc_free(steal(r->proc), WORKERPROC_PATIENCE_MS);
+    known_lose_all(&r->known, r->why);
     calls_give_up(r);
+}
+
+static void ask_what_runs(struct remote *r, uint64_t after);
+
+static void on_what_runs(void *user, const struct run_listing *list, const struct err *failure)
+{
+    struct remote *r = user;
+    if (failure != NULL)
+        return; /* it is lost again */
+    for (size_t i = 0; i < list->n; i++)
+        known_adopt(&r->known, &list->items[i]);
+    if (list->more && list->n > 0)
+        ask_what_runs(r, list->items[list->n - 1].serial);
+}
+
+static void ask_what_runs(struct remote *r, uint64_t after)
+{
+    struct call_out *c = call_new(r, RUNMSG_LIST, r);
+    struct runmsg m = {0};
+    c->fn.list = on_what_runs;
+    struct runmsg_list *data = runmsg_new_data(&m, RUNMSG_REQUEST, RUNMSG_LIST);
+    *data = (struct runmsg_list){.after = after, .live_only = true};
+    call_dispatch(r, c, &m);
+}
+
+static void meet(struct remote *r, const struct runmsg_welcome *w)
+{
+    bool same = r->worker_id != NULL && str_eq(r->worker_id, w->worker_id);
+    if (w->durable)
+        log_info("connected to the durable worker %s (codespace %s), epoch %" PRIu64, w->worker_id,
+                 w->version == NULL ? "?" : w->version, w->epoch);
+    if (same && w->epoch != r->epoch + 1)
+        log_warn("another gateway used the worker %s meanwhile", w->worker_id);
+    if (same)
+        known_forget_lost(&r->known);
+    free(r->worker_id);
+    r->worker_id = mem_strdup(w->worker_id);
+    r->epoch = w->epoch;
+    r->durable = w->durable;
 }
 
 static void on_welcome(struct remote *r, const struct runmsg *m)
@@ -37,8 +100,11 @@ static void on_welcome(struct remote *r, const struct runmsg *m)
         lose(r, "it speaks another version of the protocol");
         return;
     }
+    meet(r, data);
     r->state = REMOTE_UP;
     alarm_set(&r->alarm, RUNMSG_PING_MS);
+    if (r->durable)
+        ask_what_runs(r, 0);
     calls_send_waiting(r);
 }
 
@@ -95,19 +161,65 @@ static void on_connected(void *user, int fd, const char *why)
     lose(r, text);
 }
 
-int remote_start_worker(struct remote *r, struct err *e)
+static int start_worker(struct remote *r, struct err *e)
 {
+    workerproc_free(steal(r->proc), WORKERPROC_PATIENCE_MS);
     const struct workerproc_options o = {
         .loop = r->loop,
         .yard = &r->yard,
         .bin = r->worker_bin,
         .dir = r->dir,
+        .durable_dir = r->durable_dir,
         .extra = strv_array(&r->extra),
     };
     r->proc = workerproc_start(&o, on_connected, r, e);
     if (r->proc == NULL)
         return -1;
     r->state = REMOTE_STARTING;
+    return 0;
+}
+
+/* Whose it is, when the system does not let us in. */
+static int not_reached(const char *socket, int rc, struct err *e)
+{
+    struct stat st;
+    autofree char *dir = mem_dup(socket, (size_t)(strrchr(socket, '/') - socket));
+    if ((rc == -EACCES || rc == -EPERM) && stat(dir, &st) == 0 && st.st_uid != geteuid())
+        return err_set(e, ERR_RUNNER_UNAVAILABLE,
+                       "the worker on %.300s belongs to another user (uid %u); a worker serves its "
+                       "own user only",
+                       socket, (unsigned)st.st_uid);
+    return err_sys(e, ERR_RUNNER_UNAVAILABLE, rc, "no worker answers on %.300s", socket);
+}
+
+/* To the worker that is there, or to one that is started when it is for us to start it. */
+static int connect_or_start(struct remote *r, bool may_start, struct err *e)
+{
+    int none = -1;
+    autofd int fd = r->socket == NULL ? -ENOENT : unixsock_connect(r->socket);
+    bool nobody = fd == -ENOENT || fd == -ECONNREFUSED;
+    if (nobody && may_start && r->worker_bin != NULL)
+        return start_worker(r, e);
+    if (fd < 0)
+        return not_reached(r->socket, fd, e);
+    int rc = greet(r, &fd, &none);
+    return rc < 0 ? err_sys(e, ERR_RUNNER_UNAVAILABLE, rc, "the stream to the worker") : 0;
+}
+
+/* The handles of the last stream are still closing on the turn that lost it. What is not reached is
+ * told by the call itself, with the reason of the loss. */
+int remote_reach(struct remote *r, bool for_exec, struct err *e)
+{
+    struct err ignored;
+    if (r->state != REMOTE_DOWN || r->freed)
+        return 0;
+    if (r->socket == NULL)
+        return for_exec && r->worker_bin != NULL ? start_worker(r, e) : 0;
+    if (r->anchor.open > 1)
+        return 0;
+    if (for_exec && r->worker_bin != NULL)
+        return connect_or_start(r, true, e);
+    (void)connect_or_start(r, false, &ignored);
     return 0;
 }
 
@@ -133,6 +245,9 @@ static void on_gone(struct anchor *a)
     free(r->why);
     free(r->worker_bin);
     free(r->dir);
+    free(r->socket);
+    free(r->durable_dir);
+    free(r->worker_id);
     free(r);
 }
 
@@ -159,6 +274,11 @@ static struct remote *new_remote(uv_loop_t *loop, const struct remote_options *o
     r->loop = loop;
     r->worker_bin = mem_strdup(o->worker_bin);
     r->dir = mem_strdup(o->dir);
+    r->durable_dir = o->worker_bin == NULL ? NULL : mem_strdup(o->durable_dir);
+    if (r->durable_dir != NULL)
+        r->socket = mem_printf("%s/runner.sock", r->durable_dir);
+    else if (o->worker_bin == NULL)
+        r->socket = mem_strdup(o->socket);
     r->timeout_ms = o->timeout_ms != 0 ? o->timeout_ms : RUN_TIMEOUT_DEFAULT_MS;
     if (o->max_processes > 0)
         strv_addf(&r->extra, "CODESPACE_MAX_PROCESSES=%" PRIu64, o->max_processes);
@@ -188,26 +308,15 @@ struct runner *remote_runner_over(uv_loop_t *loop, int *in, int *out,
 
 struct runner *remote_runner_new(uv_loop_t *loop, const struct remote_options *o, struct err *e)
 {
-    if (o->worker_bin != NULL) {
-        struct remote *r = new_remote(loop, o);
-        if (remote_start_worker(r, e) == 0)
-            return &r->base;
-        remote_free(&r->base);
-        return NULL;
-    }
-    if (o->socket == NULL) {
+    if (o->worker_bin == NULL && o->socket == NULL) {
         err_set(e, ERR_RUNNER_UNAVAILABLE,
                 "runner uds needs a worker: name its program (--runtime-bin) or the socket of one "
                 "that runs (--runner-socket)");
         return NULL;
     }
-    int none = -1;
-    int fd = unixsock_connect(o->socket);
-    if (fd < 0) {
-        err_sys(e, ERR_RUNNER_UNAVAILABLE, fd, "no worker answers on %.300s", o->socket);
-        return NULL;
-    }
-    struct runner *r = remote_runner_over(loop, &fd, &none, o, e);
-    fd_close(&fd);
-    return r;
+    struct remote *r = new_remote(loop, o);
+    if (connect_or_start(r, true, e) == 0)
+        return &r->base;
+    remote_free(&r->base);
+    return NULL;
 }

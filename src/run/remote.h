@@ -12,6 +12,11 @@
  * exec starts a fresh worker, when this side starts its worker itself; ids of the old one stay
  * lost.
  *
+ * A durable worker (welcome.durable) keeps its processes when the connection ends. Whoever connects
+ * next asks it for what runs, so that these are not unknown when it is lost after all. When a
+ * connection to the same worker (worker_id) is made again, what was lost with it is found again;
+ * `epoch` counts its connections, so another gateway in between is noticed.
+ *
  * Must not: know where the worker is; guess an end.
  */
 #ifndef CODESPACE_RUN_REMOTE_H
@@ -29,11 +34,12 @@
 #define REMOTE_ENDED_MAX 256u
 
 struct remote_options {
-    const char *worker_bin; /* to start; NULL = connect to `socket` */
-    const char *socket;     /* of a worker that is there already */
-    const char *dir;        /* parent of the private directory for the socket; NULL = temporary */
-    uint64_t timeout_ms;    /* of a command that names none; 0 = RUN_TIMEOUT_DEFAULT_MS */
-    uint64_t max_processes; /* 0 = the worker's default */
+    const char *worker_bin;  /* to start; NULL = connect to `socket` */
+    const char *socket;      /* of a worker that is there already */
+    const char *durable_dir; /* with worker_bin: the durable worker there, started when none is */
+    const char *dir;         /* parent of the private directory for the socket; NULL = temporary */
+    uint64_t timeout_ms;     /* of a command that names none; 0 = RUN_TIMEOUT_DEFAULT_MS */
+    uint64_t max_processes;  /* 0 = the worker's default */
     uint64_t max_workspace_processes;
 };
 

@@ -49,6 +49,9 @@ static void tell_failure(struct call_out *c, const struct err *e)
         snprintf(broken.detail, sizeof(broken.detail), "%.500s", e->message);
         c->fn.probe(c->user, &broken);
         return;
+    case RUNMSG_WARM: /* not known is an answer */
+        c->fn.warm(c->user, RUN_WARM_UNKNOWN);
+        return;
     default:
         c->fn.done(c->user, e);
         return;
@@ -111,6 +114,9 @@ static void tell(struct remote *r, struct call_out *c, void *data)
     case RUNMSG_PROBE:
         take_probe(r, data);
         c->fn.probe(c->user, &r->probe);
+        return;
+    case RUNMSG_WARM:
+        c->fn.warm(c->user, (enum run_warm)((struct runmsg_warmth *)data)->state);
         return;
     default:
         c->fn.done(c->user, NULL);

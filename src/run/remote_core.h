@@ -31,6 +31,11 @@ struct remote {
     char *why; /* it is down */
     /* of the options */
     char *worker_bin, *dir;
+    char *socket;      /* of a worker that we connect to; NULL = always one of our own */
+    char *durable_dir; /* of a durable worker that we start when there is none */
+    char *worker_id;   /* of the last welcome */
+    uint64_t epoch;
+    bool durable; /* what it has outlives the connection */
     struct strv extra;
     uint64_t timeout_ms;
     bool freed;
@@ -48,6 +53,7 @@ struct call_out {
         run_done_fn done;
         run_list_fn list;
         run_probe_fn probe;
+        run_warm_fn warm;
     } fn;
     void *user;
     bool silent; /* nobody wants the answer: cancelled, or ours */
@@ -58,8 +64,9 @@ struct call_out {
     uint64_t wait_ms, asked_ms;
 };
 
-/* remote.c: start our own worker, after the last one was lost. Errors: RUNNER_UNAVAILABLE. */
-int remote_start_worker(struct remote *r, struct err *e);
+/* remote.c: when the worker is lost: connect again, or, for an exec, start another one. 0 also when
+ * there is one, and when none answers. Errors: RUNNER_UNAVAILABLE (it could not be started). */
+int remote_reach(struct remote *r, bool for_exec, struct err *e);
 void remote_free(struct runner *base);
 
 /* remote_calls.c */

@@ -18,7 +18,7 @@ static run_ticket remote_exec(struct runner *base, const struct run_exec *ask, r
     autofree char *id = ask->process_id != NULL ? mem_strdup(ask->process_id) : str_new_id("proc-");
     x.process_id = id;
     x.timeout_ms = ask->timeout_ms != 0 ? ask->timeout_ms : r->timeout_ms;
-    if (r->state == REMOTE_DOWN && r->worker_bin != NULL && remote_start_worker(r, &e) < 0) {
+    if (remote_reach(r, true, &e) < 0) {
         done(user, NULL, &e);
         return 0;
     }
@@ -41,6 +41,8 @@ static run_ticket remote_read(struct runner *base, const struct run_read *x, run
                               void *user)
 {
     struct remote *r = remote_of(base);
+    struct err e;
+    (void)remote_reach(r, false, &e);
     struct call_out *c = call_new(r, RUNMSG_READ, user);
     c->fn.page = done;
     c->process_id = mem_strdup(x->process_id);
@@ -58,6 +60,8 @@ static run_ticket remote_read(struct runner *base, const struct run_read *x, run
 static run_ticket remote_status(struct runner *base, const char *id, run_status_fn done, void *user)
 {
     struct remote *r = remote_of(base);
+    struct err e;
+    (void)remote_reach(r, false, &e);
     struct call_out *c = call_new(r, RUNMSG_STATUS, user);
     c->fn.status = done;
     c->process_id = mem_strdup(id);
@@ -97,6 +101,8 @@ static run_ticket remote_resize(struct runner *base, const char *id, uint16_t ro
 static run_ticket remote_terminate_by(struct runner *base, const char *id,
                                       const struct run_terminate *how, run_done_fn done, void *user)
 {
+    struct err e;
+    (void)remote_reach(remote_of(base), false, &e);
     struct call_out *c = call_new(remote_of(base), RUNMSG_TERMINATE, user);
     c->fn.done = done;
     struct runmsg m = {0};
@@ -136,6 +142,8 @@ static run_ticket remote_list(struct runner *base, const struct run_list *x, run
                               void *user)
 {
     struct remote *r = remote_of(base);
+    struct err e;
+    (void)remote_reach(r, false, &e);
     if (r->state == REMOTE_DOWN) {
         struct run_listing listing;
         struct run_status *items = known_list(&r->known, x, &listing);
@@ -163,6 +171,17 @@ static void remote_probe(struct runner *base, run_probe_fn done, void *user)
     struct runmsg m = {0};
     runmsg_new_data(&m, RUNMSG_REQUEST, RUNMSG_PROBE);
     call_dispatch(r, c, &m);
+}
+
+static run_ticket remote_warm(struct runner *base, const char *workspace_id, run_warm_fn done,
+                              void *user)
+{
+    struct call_out *c = call_new(remote_of(base), RUNMSG_WARM, user);
+    c->fn.warm = done;
+    struct runmsg m = {0};
+    struct runmsg_place *data = runmsg_new_data(&m, RUNMSG_REQUEST, RUNMSG_WARM);
+    data->workspace_id = mem_strdup(workspace_id);
+    return call_dispatch(remote_of(base), c, &m);
 }
 
 /* The request may be answered while this is under way: then an exec is ended on its answer. */
@@ -199,6 +218,7 @@ const struct runner_ops remote_ops = {
     .signal = remote_signal,
     .list = remote_list,
     .probe = remote_probe,
+    .warm = remote_warm,
     .cancel = remote_cancel,
     .free = remote_free,
 };

@@ -56,6 +56,11 @@ void runner_probe(struct runner *r, run_probe_fn done, void *user)
     r->ops->probe(r, done, user);
 }
 
+run_ticket runner_warm(struct runner *r, const char *workspace_id, run_warm_fn done, void *user)
+{
+    return r->ops->warm(r, workspace_id, done, user);
+}
+
 void runner_cancel(struct runner *r, run_ticket ticket)
 {
     if (ticket != 0)

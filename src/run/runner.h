@@ -57,6 +57,12 @@
 /* The same over all processes of a runner. */
 #define RUN_SPILL_TOTAL_BYTES (1u << 30)
 
+/* A process that the gateway starts for itself (the search program of a call) has an id that begins
+ * like this. It changes nothing, so it does not wait for an exclusive command; lists do not show
+ * it; it takes no place among the ended ones that are kept; and ending it when it has ended drops
+ * its record. */
+#define RUN_OWN_PREFIX "own-"
+
 struct runner;
 
 enum run_state { RUN_RUNNING, RUN_EXITED };
@@ -75,8 +81,12 @@ enum run_termination {
 /* What becomes of the processes that a command leaves behind when it ends. */
 enum run_background {
     RUN_BACKGROUND_KILL, /* killed and counted */
-    RUN_BACKGROUND_KEEP, /* they would live on; refused where that cannot be honoured */
+    RUN_BACKGROUND_KEEP, /* they live on, within the limits of the command, until the last one has
+                            ended; refused where nobody would hold them (R13) */
 };
+
+/* Do commands of a workspace start warm now? */
+enum run_warm { RUN_WARM_UNKNOWN, RUN_WARM_OFF, RUN_WARM_ON };
 
 enum run_stream { RUN_COMBINED, RUN_STDOUT, RUN_STDERR };
 
@@ -120,8 +130,13 @@ struct run_status {
     uint64_t started_ms, ended_ms; /* wall clock since the epoch; ended 0 while running */
     uint64_t timeout_ms;
     uint64_t cpu_us, max_rss_kib; /* of the whole command; 0 while unknown */
-    uint32_t background;          /* descendants that were left at its end, and killed */
+    uint32_t background;          /* descendants that were left at its end */
+    bool background_alive;        /* some of them still run; else they were killed or have ended */
     const char *const *removed;   /* protected names it created, taken away; NULL-terminated */
+    const char *const *denials;   /* what was refused, lines of wire/denial; known at the end */
+    const char *weaker;           /* walls that an operator gave up for it; "" = none */
+    const char *const *created;   /* repositories it made and left; NULL-terminated */
+    bool shares_network;          /* its loopback is the one of its workspace's warm commands */
     const char *command;          /* the beginning of its argv, for people */
     uint64_t serial;              /* in order of the starts, from 1 */
     uint64_t sequence;            /* grows with every change of this process */
@@ -184,6 +199,7 @@ typedef void (*run_status_fn)(void *user, const struct run_status *status,
 typedef void (*run_done_fn)(void *user, const struct err *failure);
 typedef void (*run_list_fn)(void *user, const struct run_listing *list, const struct err *failure);
 typedef void (*run_probe_fn)(void *user, const struct probe_result *result);
+typedef void (*run_warm_fn)(void *user, enum run_warm warm);
 
 /* Names a pending call for runner_cancel(); 0 = the call has already answered. */
 typedef uint64_t run_ticket;
@@ -203,6 +219,7 @@ struct runner_ops {
                          void *user);
     run_ticket (*list)(struct runner *r, const struct run_list *x, run_list_fn done, void *user);
     void (*probe)(struct runner *r, run_probe_fn done, void *user);
+    run_ticket (*warm)(struct runner *r, const char *workspace_id, run_warm_fn done, void *user);
     void (*cancel)(struct runner *r, run_ticket ticket);
     void (*free)(struct runner *r);
 };
@@ -213,8 +230,8 @@ struct runner {
 
 /* Start a command. Errors: PROCESS_SPAWN_FAILED (nothing ran), PROCESS_LIMIT,
  * WORKSPACE_PROCESS_LIMIT, SANDBOX_UNAVAILABLE, WORKSPACE_BUSY (its turn did not come),
- * RESOURCE_QUEUE_FULL, INVALID_COMMAND (background: keep), RUNNER_UNAVAILABLE, RUNNER_LOST. A
- * cancelled exec whose process was already started is killed. */
+ * RESOURCE_QUEUE_FULL, INVALID_COMMAND (background: keep on the host), RUNNER_UNAVAILABLE,
+ * RUNNER_LOST. A cancelled exec whose process was already started is killed. */
 run_ticket runner_exec(struct runner *r, const struct run_exec *x, run_exec_fn done, void *user);
 
 /* Output and status in one answer. Errors: PROCESS_NOT_FOUND. */
@@ -251,6 +268,9 @@ run_ticket runner_list(struct runner *r, const struct run_list *x, run_list_fn d
 
 /* Whether and how commands are sandboxed here; probed once, later calls get the cached answer. */
 void runner_probe(struct runner *r, run_probe_fn done, void *user);
+
+/* Does a command of this workspace start warm now? RUN_WARM_UNKNOWN when the runner cannot tell. */
+run_ticket runner_warm(struct runner *r, const char *workspace_id, run_warm_fn done, void *user);
 
 void runner_cancel(struct runner *r, run_ticket ticket);
 

@@ -2,6 +2,7 @@
 #include "run/spill.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/str.h"
 
 #include <errno.h>
@@ -13,6 +14,15 @@
 /* A disk on every ordinary system, where /tmp is often memory. */
 #define SPILL_DIR_DEFAULT "/var/tmp"
 #define SPILL_TOTAL_BYTES (1u << 30)
+
+uint64_t spill_asked_bytes(void)
+{
+    uint64_t mib = 0;
+    const char *text = getenv("CODESPACE_SPILL_MIB");
+    if (text == NULL || num_parse_u64(text, 1, SPILL_TOTAL_BYTES >> 20, &mib) < 0)
+        return 0;
+    return mib << 20;
+}
 
 void spill_budget_init(struct spill_budget *b, uint64_t bytes, const char *dir)
 {

@@ -31,6 +31,9 @@ struct spill_budget {
     uint64_t total_used;
 };
 
+/* Per process, as CODESPACE_SPILL_MIB says (1 to 1024); 0 = it says nothing that can be used. */
+uint64_t spill_asked_bytes(void);
+
 void spill_budget_init(struct spill_budget *b, uint64_t bytes, const char *dir);
 void spill_budget_fini(struct spill_budget *b);
 

@@ -146,7 +146,8 @@ int stdio_write(struct managed *m, const void *data, size_t n, bool eof, struct 
 {
     if (m->input_eof)
         return stdin_closed(m, "its end was already written", e);
-    if (input_watch(m)->fd < 0)
+    /* Before its pipes exist what is written waits for them. */
+    if (input_watch(m)->fd < 0 && m->state > PROCESS_PREPARING)
         return stdin_closed(m, "the process closed it", e);
     if (n > RUN_STDIN_MAX - m->input.len)
         return err_set(e, ERR_STDIN_FULL,

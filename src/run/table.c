@@ -6,6 +6,19 @@
 
 #include <inttypes.h>
 
+bool table_is_own(const struct managed *m)
+{
+    return str_starts(m->id, RUN_OWN_PREFIX);
+}
+
+void table_forget(struct table *t, struct managed *m)
+{
+    map_remove(&t->by_id, m->id);
+    t->n_ended--;
+    t->n_own -= table_is_own(m);
+    managed_free(m);
+}
+
 static void evict_oldest(struct table *t)
 {
     static char here;
@@ -16,9 +29,7 @@ static void evict_oldest(struct table *t)
     free(*slot);
     *slot = mem_strdup(m->id);
     map_set(&t->evicted, *slot, &here);
-    map_remove(&t->by_id, m->id);
-    t->n_ended--;
-    managed_free(m);
+    table_forget(t, m);
 }
 
 /* By the loop's clock, so that setting the wall clock evicts nothing. */
@@ -28,7 +39,7 @@ static void apply_retention(struct table *t)
     while (t->n_ended > 0) {
         struct managed *oldest = container_of(t->ended.next, struct managed, link);
         uint64_t age = now - oldest->retired_ms;
-        if (t->n_ended <= RUN_RETAIN_MAX && age < RUN_RETAIN_MS) {
+        if (t->n_ended - t->n_own <= RUN_RETAIN_MAX && age < RUN_RETAIN_MS) {
             alarm_set(&t->alarm, RUN_RETAIN_MS - age);
             return;
         }
@@ -121,13 +132,28 @@ void table_drop(struct table *t, struct managed *m)
     managed_free(m);
 }
 
+/* Those that nobody ended by name: calls that were given up. */
+static void forget_oldest_own(struct table *t)
+{
+    list_each (it, &t->ended) {
+        struct managed *m = container_of(it, struct managed, link);
+        if (table_is_own(m)) {
+            table_forget(t, m);
+            return;
+        }
+    }
+}
+
 void table_retire(struct table *t, struct managed *m)
 {
     list_remove(&m->link);
     list_append(&t->ended, &m->link);
     t->n_live--;
     t->n_ended++;
+    t->n_own += table_is_own(m);
     m->retired_ms = uv_now(t->alarm.timer.loop);
+    if (t->n_own > RUN_RETAIN_MAX)
+        forget_oldest_own(t);
     apply_retention(t);
 }
 
@@ -163,7 +189,8 @@ static size_t collect(const struct list *from, const struct run_list *x, struct 
     list_each (it, from) {
         struct managed *m = container_of(it, struct managed, link);
         bool asked = x->workspace_id == NULL || str_eq(x->workspace_id, m->ws->id);
-        if (asked && m->serial > x->after && (!x->live_only || managed_is_live(m)))
+        if (asked && !table_is_own(m) && m->serial > x->after &&
+            (!x->live_only || managed_is_live(m)))
             ret[n++] = m;
     }
     return n;

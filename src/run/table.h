@@ -22,6 +22,7 @@ struct managed;
 struct table {
     struct list live, ended; /* ended: oldest first */
     size_t n_live, n_ended;
+    size_t n_own; /* of the ended: the gateway's, see RUN_OWN_PREFIX */
     size_t max_live;
     struct map by_id;
     struct map evicted;                   /* of ids, value not NULL */
@@ -44,6 +45,11 @@ void table_add(struct table *t, struct managed *m);
 void table_drop(struct table *t, struct managed *m);
 /* It has ended: keep it by the rule. */
 void table_retire(struct table *t, struct managed *m);
+
+/* Is it one of the gateway's own? */
+bool table_is_own(const struct managed *m);
+/* It has ended and nobody will ask for it again: drop it. */
+void table_forget(struct table *t, struct managed *m);
 
 /* The process, or NULL with PROCESS_NOT_FOUND. */
 struct managed *table_get(const struct table *t, const char *id, struct err *e);

@@ -23,12 +23,20 @@ struct waiter {
     struct alarm alarm;
 };
 
-static void fill_removed(struct managed *m)
+/* The list as run_status has it. What a kept command leaves goes on growing. */
+static const char *const *fill_names(const char ***view, const struct strv *names)
 {
-    if (m->removed == NULL)
-        m->removed = mem_zalloc(m->end.removed.len + 1, sizeof(char *));
-    for (size_t i = 0; i < m->end.removed.len; i++)
-        m->removed[i] = m->end.removed.items[i];
+    size_t had = 0;
+    while (*view != NULL && (*view)[had] != NULL)
+        had++;
+    if (*view == NULL || had < names->len) {
+        free(*view);
+        *view = mem_zalloc(names->len + 1, sizeof(char *));
+    }
+    for (size_t i = 0; i < names->len; i++)
+        (*view)[i] = names->items[i];
+    (*view)[names->len] = NULL;
+    return *view;
 }
 
 /* A full disk must not look like an end of the command (B4). */
@@ -46,10 +54,21 @@ static const char *output_failed(struct managed *m)
     return m->output_failed;
 }
 
+/* D2: an operator's choice that makes the sandbox weaker is told with every result. */
+static const char *weaker(const struct managed *m)
+{
+    if (!m->sandboxed || (!m->ws->inherited_proc && !m->ws->debug))
+        return "";
+    return !m->ws->debug           ? "proc: inherited"
+           : m->ws->inherited_proc ? "proc: inherited, debug: true"
+                                   : "debug: true";
+}
+
 void status_fill(struct managed *m, struct run_status *ret)
 {
     static const char *const nothing[] = {NULL};
-    bool ended = m->state == PROCESS_ENDED;
+    bool over = m->state == PROCESS_ENDED;
+    bool ended = over || m->kept;
     *ret = (struct run_status){
         .process_id = m->id,
         .workspace_id = m->ws->id,
@@ -57,23 +76,27 @@ void status_fill(struct managed *m, struct run_status *ret)
         .reason = "",
         .sandboxed = m->sandboxed,
         .tty = m->tty,
-        .eof = ended || stdio_at_eof(m),
+        .eof = over || stdio_at_eof(m),
         .output_total = m->log.total,
         .output_retained_from = outlog_retained_from(&m->log),
         .started_ms = m->started_ms,
         .timeout_ms = m->timeout_ms,
         .removed = nothing,
+        .created = nothing,
+        .background_alive = ended && !over,
+        .shares_network = m->shares_network,
+        .denials = nothing,
+        .weaker = weaker(m),
         .command = m->command,
         .serial = m->serial,
         .sequence = m->sequence,
         .idle_timeout_ms = m->idle_timeout_ms,
-        .stopped = m->stopped && !ended,
+        .stopped = m->stopped && !over,
         .output_dropped = outlog_dropped(&m->log),
         .output_failed = output_failed(m),
     };
     if (!ended)
         return;
-    fill_removed(m);
     ret->termination = m->end.termination;
     ret->exit_code = m->end.exit_code;
     ret->signal = m->end.signal;
@@ -82,7 +105,9 @@ void status_fill(struct managed *m, struct run_status *ret)
     ret->cpu_us = m->end.cpu_us;
     ret->max_rss_kib = m->end.max_rss_kib;
     ret->background = m->end.background;
-    ret->removed = m->removed;
+    ret->removed = fill_names(&m->removed, &m->end.removed);
+    ret->created = fill_names(&m->created, &m->end.created);
+    ret->denials = fill_names(&m->denials, &m->end.denials);
 }
 
 static uint64_t begin_at(const struct managed *m, const struct run_read *x)
@@ -122,7 +147,7 @@ static bool look(struct managed *m, const struct run_read *x, struct buf *bytes,
                  struct run_page *ret)
 {
     bool ended = m->state == PROCESS_ENDED;
-    if (x->until_exit && !ended && x->wait_ms > 0)
+    if (x->until_exit && !ended && !m->kept && x->wait_ms > 0)
         return false;
     struct outlog_page page = {0};
     uint64_t cursor = begin_at(m, x);
@@ -141,7 +166,7 @@ static bool look(struct managed *m, const struct run_read *x, struct buf *bytes,
         .time_ms = outlog_time(&m->log, page.start),
     };
     status_fill(m, &ret->status);
-    return ended || x->wait_ms == 0 || (!x->until_exit && ret->len > 0);
+    return ended || x->wait_ms == 0 || (x->until_exit ? m->kept : ret->len > 0);
 }
 
 /* The runner's page buffer, empty; goes back by page_return. */

@@ -37,7 +37,8 @@ struct zygote {
     uint64_t print;
     struct call *prepare;
     char *plan;
-    char words[256]; /* the last thing it said that is not an event */
+    struct strv guards; /* what its commands are kept from making (wire/helper) */
+    char words[256];    /* the last thing it said that is not an event */
     uint64_t used_ms;
 };
 
@@ -108,6 +109,7 @@ static void write_key(const struct helper_request *r, struct buf *out)
     struct helper_request k = *r;
     k.cwd = r->view.workspace;
     k.tty = false;
+    k.keep = false;
     k.zygote = true;
     k.argv = (struct strv){(char **)nothing, 1, 1};
     k.env = (struct strv){0};
@@ -127,6 +129,7 @@ static void on_gone(struct anchor *a)
     buf_fini(&z->key);
     free(z->workspace_id);
     free(z->plan);
+    strv_fini(&z->guards);
     free(z);
 }
 
@@ -298,7 +301,7 @@ static void on_prepared(void *user, const struct call_answer *a)
     z->prepare = NULL;
     if (a->failure != NULL)
         fail(z, a->failure->message);
-    else if (helper_answer_read(a->text, a->len, &z->plan, &e) < 0)
+    else if (helper_answer_read(a->text, a->len, &z->plan, &z->guards, &e) < 0)
         fail(z, e.message);
     else
         start(z);
@@ -368,7 +371,7 @@ bool warm_ready(struct warm *w, const struct workspace *ws, const struct helper_
 }
 
 bool warm_send(struct warm *w, const struct workspace *ws, const struct helper_request *r,
-               const int fds[WARM_FDS])
+               const int fds[WARM_FDS], struct strv *ret_guards)
 {
     autobuf message = BUF_INIT;
     struct zygote *z = find(w, ws->id);
@@ -379,6 +382,8 @@ bool warm_send(struct warm *w, const struct workspace *ws, const struct helper_r
         scm_send(z->control.fd, buf_bytes(&message), message.len, fds, WARM_FDS) < 0)
         return false; /* if it is dead, on_control() is on its way */
     z->used_ms = uv_now(w->home->loop);
+    for (size_t i = 0; i < z->guards.len; i++)
+        strv_add(ret_guards, z->guards.items[i]);
     return true;
 }
 
@@ -387,6 +392,12 @@ void warm_give_up(struct warm *w, const struct workspace *ws)
     struct zygote *z = find(w, ws->id);
     if (z != NULL && z->phase == READY)
         give_up(z);
+}
+
+bool warm_is_coming(const struct warm *w, const char *workspace_id)
+{
+    struct zygote *z = w == NULL ? NULL : find(w, workspace_id);
+    return z != NULL && (z->phase == PREPARING || z->phase == STARTING);
 }
 
 bool warm_is_on(const struct warm *w, const char *workspace_id)

@@ -32,13 +32,17 @@ struct warm *warm_new(struct home *home);
 /* All zygotes and what runs in them end. NULL is fine. */
 void warm_free(struct warm *w);
 
+/* Is one of this workspace being made? It is ready, or given up, within MANAGED_START_MS and the
+ * time that a plan takes. */
+bool warm_is_coming(const struct warm *w, const char *workspace_id);
+
 /* Would warm_send() have somewhere to send this? When not, see to it that a later one has. */
 bool warm_ready(struct warm *w, const struct workspace *ws, const struct helper_request *r);
 
-/* Hand it over, right after warm_ready() said so; the descriptors stay the caller's. False: nothing
- * was handed over. */
+/* Hand it over, right after warm_ready() said so; the descriptors stay the caller's. What its
+ * process 1 guards is added to ret_guards. False: nothing was handed over. */
 bool warm_send(struct warm *w, const struct workspace *ws, const struct helper_request *r,
-               const int fds[WARM_FDS]);
+               const int fds[WARM_FDS], struct strv *ret_guards);
 
 /* It did not take a command, or died: make another one. */
 void warm_give_up(struct warm *w, const struct workspace *ws);

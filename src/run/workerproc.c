@@ -14,8 +14,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* To empty a directory that only the worker writes. */
@@ -29,8 +32,12 @@ static const char *const passed_on[] = {
     "TMPDIR",
     "CODESPACE_LINUX_SANDBOX_BIN",
     "CODESPACE_BWRAP_BIN",
+    "CODESPACE_EGRESS_PROXY_BIN",
     "CODESPACE_LOG",
     "CODESPACE_SPILL_DIR",
+    "CODESPACE_SPILL_MIB",
+    "CODESPACE_WARM",
+    "CODESPACE_DURABLE_IDLE_SECS",
 };
 
 struct workerproc {
@@ -38,6 +45,7 @@ struct workerproc {
     struct workerproc_options o;
     struct watch words; /* its standard output, until it listens */
     struct alarm alarm;
+    struct watch end; /* of a durable one, which is reaped if it ends before us */
     int pidfd;
     int hold; /* of the directory */
     char *dir, *socket;
@@ -56,10 +64,12 @@ void workerproc_free(struct workerproc *w, uint64_t patience_ms)
         return;
     watch_close(&w->words);
     alarm_close(&w->alarm);
+    watch_close(&w->end);
     if (w->pidfd >= 0)
         grave_take(w->o.yard, w->o.loop, w->pidfd, patience_ms);
     /* It removes this too, unless it was killed. */
-    (void)rmtree(AT_FDCWD, w->dir, WORKERPROC_PASSES);
+    if (w->dir != NULL)
+        (void)rmtree(AT_FDCWD, w->dir, WORKERPROC_PASSES);
     fd_close(&w->hold);
     free(w->socket);
     free(w->dir);
@@ -81,7 +91,10 @@ static void on_words(struct watch *watch, void *owner)
     if (n == -EAGAIN)
         return;
     if (n <= 0) {
-        answer(w, -1, "it ended before it listened; its words are on standard error");
+        answer(w, -1,
+               w->o.durable_dir != NULL
+                   ? "it ended before it listened; its words are in the log of its directory"
+                   : "it ended before it listened; its words are on standard error");
         return;
     }
     int fd = unixsock_connect(w->socket);
@@ -104,11 +117,31 @@ static void fill_environment(struct strv *env, char *const *extra)
         strv_add(env, *extra);
 }
 
+/* Made by the worker too, when it is there; here for its log. */
+static int open_log(const char *dir)
+{
+    autofree char *path = mem_printf("%s/log", dir);
+    if (!leaf_is_forbidden(dir))
+        (void)mkdir(dir, 0700);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd < 0 ? -errno : fd;
+}
+
+static void on_worker_end(struct watch *watch, void *owner)
+{
+    siginfo_t info;
+    (void)waitid(P_PIDFD, (id_t)watch->fd, &info, WEXITED | WNOHANG);
+    watch_close(watch);
+}
+
 static int spawn(struct workerproc *w, int words)
 {
     autostrv env = {0};
-    const int fds[] = {-1, words, STDERR_FILENO};
-    char *const argv[] = {(char *)w->o.bin, (char *)"--own-dir", w->socket, NULL};
+    bool durable = w->o.durable_dir != NULL;
+    autofd int log = durable ? open_log(w->o.durable_dir) : -1;
+    const int fds[] = {-1, words, log >= 0 ? log : STDERR_FILENO};
+    char *const argv[] = {(char *)w->o.bin, (char *)(durable ? "--durable" : "--own-dir"),
+                          durable ? (char *)w->o.durable_dir : w->socket, NULL};
     struct spawned child = {-1, -1};
     fill_environment(&env, w->o.extra);
     const struct spawn_options s = {
@@ -123,6 +156,8 @@ static int spawn(struct workerproc *w, int words)
     int rc = spawn_start(&s, &child);
     if (rc == 0)
         w->pidfd = child.pidfd;
+    if (rc == 0 && durable)
+        rc = watch_take(&w->end, w->o.loop, &w->anchor, &w->pidfd, UV_READABLE, on_worker_end, w);
     return rc;
 }
 
@@ -144,7 +179,7 @@ struct workerproc *workerproc_start(const struct workerproc_options *o, workerpr
                                     void *user, struct err *e)
 {
     char *dir = NULL;
-    int rc = leaf_make(o->dir, &dir);
+    int rc = o->durable_dir != NULL ? 0 : leaf_make(o->dir, &dir);
     if (rc == -EPERM) {
         err_set(e, ERR_RUNNER_UNAVAILABLE,
                 "the runner directory %.300s is refused: '/', '/tmp', '/var/tmp' and the home "
@@ -160,12 +195,13 @@ struct workerproc *workerproc_start(const struct workerproc_options *o, workerpr
     struct workerproc *w = mem_new(struct workerproc);
     w->o = *o;
     w->pidfd = -1;
-    w->hold = leaf_hold(dir);
+    w->hold = dir == NULL ? -1 : leaf_hold(dir);
     w->dir = dir;
-    w->socket = mem_printf("%s/runner.sock", dir);
+    w->socket = mem_printf("%s/runner.sock", dir == NULL ? o->durable_dir : dir);
     w->done = done;
     w->user = user;
     watch_init(&w->words);
+    watch_init(&w->end);
     alarm_open(&w->alarm, o->loop, &w->anchor, on_alarm, w);
     alarm_set(&w->alarm, WORKERPROC_START_MS);
     rc = start(w);

@@ -6,6 +6,9 @@
  * we are killed before there is a connection, the end of that pipe ends the worker. Its standard
  * error is ours.
  *
+ * A durable worker gets its directory instead, which stays; its standard error goes into a file
+ * there (`log`), so that it keeps nothing of ours open. It is not ours to end: freeing lets it go.
+ *
  * Must not: hand it any descriptor or variable that is not named here, or leave it behind.
  */
 #ifndef CODESPACE_RUN_WORKERPROC_H
@@ -26,8 +29,9 @@ struct workerproc_options {
     uv_loop_t *loop;
     struct list *yard; /* for its end; see run/grave */
     const char *bin;
-    const char *dir;    /* parent of the private directory; NULL = the temporary one */
-    char *const *extra; /* K=V, besides what is passed on of our environment */
+    const char *dir;         /* parent of the private directory; NULL = the temporary one */
+    const char *durable_dir; /* NULL = an ordinary worker */
+    char *const *extra;      /* K=V, besides what is passed on of our environment */
 };
 
 /* fd: a connected socket, the callee's; -1: it could not be had, and `why` says why. */

@@ -49,6 +49,7 @@ struct rig_answer {
     struct run_status status;
     char reason[1024];
     char removed[256];
+    char denials[512];
     char output_failed[256];
 };
 
@@ -99,10 +100,16 @@ static inline void rig_take_status(struct rig_answer *a, const struct run_status
         size_t n = strlen(a->removed);
         snprintf(a->removed + n, sizeof(a->removed) - n, "%s%s", n ? " " : "", s->removed[i]);
     }
+    a->denials[0] = '\0';
+    for (size_t i = 0; s->denials != NULL && s->denials[i] != NULL; i++) {
+        size_t n = strlen(a->denials);
+        snprintf(a->denials + n, sizeof(a->denials) - n, "%s%s", n ? "|" : "", s->denials[i]);
+    }
     snprintf(a->output_failed, sizeof(a->output_failed), "%s", s->output_failed);
     a->status.process_id = a->status.workspace_id = a->status.reason = NULL;
     a->status.command = a->status.output_failed = NULL;
-    a->status.removed = NULL;
+    a->status.removed = a->status.denials = NULL;
+    a->status.weaker = NULL;
 }
 
 static inline void rig_take_failure(struct rig_answer *a, const struct err *failure)

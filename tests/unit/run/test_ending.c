@@ -140,6 +140,10 @@ static void test_keep_is_refused(void **state)
     (void)state;
     struct rig rig;
     rig_start(&rig);
+    if (rig.helper != NULL) { /* in the sandbox it is honoured: test_keep.c */
+        rig_stop(&rig);
+        return;
+    }
     autoanswer a = {0};
     rig_exec_with(
         &rig, &(struct run_exec){.argv = RIG_SH("touch ran"), .background = RUN_BACKGROUND_KEEP},

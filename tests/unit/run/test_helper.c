@@ -51,7 +51,7 @@ static void test_prepare_failures(void **state)
         {"echo '{\"type\":\"prepared\"}'", "not understood"},
         {PREPARED "; exit 3", "exited with 3"},
         {"kill -9 $$", "killed"},
-        {"cat >/dev/null; yes | head -c 20000", "HELPER_LINE_MAX"},
+        {"cat >/dev/null; yes | head -c 40000", "HELPER_LINE_MAX"},
         {"exec >&-; echo broken >&2; kill -9 $$", "broken"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -133,6 +133,24 @@ static void test_verdicts(void **state)
     assert_int_equal(sig.status.signal, 11);
     run_fake(SAY("\"exit\",\"code\":0"), false, &implied);
     assert_int_equal(implied.status.termination, RUN_END_EXITED);
+}
+
+/* G10, E8: what was refused is carried on, and a kill for want of memory has a reason. */
+static void test_denials(void **state)
+{
+    (void)state;
+    autoanswer killed = {0}, other = {0};
+    run_fake(STARTED SAY("\"signal\",\"signal\":9,\"oom_kills\":2,\"removed\":[\".git\"],"
+                         "\"denials\":[{\"rule\":\"filter.trace\",\"what\":\"ptrace\","
+                         "\"count\":3}]"),
+             false, &killed);
+    assert_int_equal(killed.status.termination, RUN_END_SIGNALED);
+    assert_non_null(strstr(killed.reason, "memory limit"));
+    assert_string_equal(killed.denials,
+                        "filter.trace 3 ptrace|protect.name 1 .git|limit.memory 2 ");
+    run_fake(STARTED SAY("\"signal\",\"signal\":9"), false, &other);
+    assert_string_equal(other.reason, "");
+    assert_string_equal(other.denials, "");
 }
 
 /* The verdict is seen while there is more in the pipe than one turn reads: all of it counts. */
@@ -317,10 +335,11 @@ static void test_broken_probes(void **state)
         runner_probe(rig.runner, on_probe, &again);
         assert_string_equal(first.reason, again.reason);
         rig.ws.sandbox = SANDBOX_REQUIRED;
-        expect_failure(&rig, ERR_SANDBOX_UNAVAILABLE, "nothing was run");
+        expect_failure(&rig, ERR_SANDBOX_UNAVAILABLE, "nothing was started");
         rig.ws.sandbox = SANDBOX_PREFERRED;
         rig.ws.network = NETWORK_ENABLED;
-        expect_failure(&rig, ERR_PROCESS_SPAWN_FAILED, "network: enabled needs the sandbox");
+        expect_failure(&rig, ERR_PROCESS_SPAWN_FAILED,
+                       "which commands get in the sandbox by the egress proxy only");
         rig_stop(&rig);
     }
 }
@@ -386,7 +405,7 @@ static void test_helper_environment(void **state)
 
 UNIT_MAIN(cmocka_unit_test(test_prepare_failures), cmocka_unit_test(test_prepare_that_hangs),
           cmocka_unit_test(test_start_failures), cmocka_unit_test(test_verdicts),
-          cmocka_unit_test(test_output_before_the_verdict_is_whole),
+          cmocka_unit_test(test_denials), cmocka_unit_test(test_output_before_the_verdict_is_whole),
           cmocka_unit_test(test_wrapper_dies_in_the_middle),
           cmocka_unit_test(test_hostile_control_lines), cmocka_unit_test(test_terminate_ladder),
           cmocka_unit_test(test_verdict_and_a_wrapper_that_lingers),

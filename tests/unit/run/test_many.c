@@ -282,8 +282,36 @@ static void test_a_thousand_at_once(void **state)
     free(a);
 }
 
-UNIT_MAIN(cmocka_unit_test(test_list), cmocka_unit_test(test_limit_of_a_workspace),
-          cmocka_unit_test(test_exclusive), cmocka_unit_test(test_waiting_can_be_given_up),
+/* Processes of the gateway's own: no list shows them, an exclusive command does not hold them up,
+ * and to end one that has ended drops its record. */
+static void test_own(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig);
+    struct listing l;
+    char id[64];
+    char alone[64];
+    rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("exec cat"), .exclusive = true}, alone);
+    rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("echo found"), .process_id = "own-1"}, id);
+    assert_string_equal(id, "own-1");
+    autoanswer a = {0};
+    rig_finish(&rig, id, &a);
+    assert_string_equal(buf_cstr(&a.bytes), "found\n");
+    get_list(&rig, &(struct run_list){0}, &l);
+    assert_int_equal(l.n, 1);
+    assert_string_equal(l.commands[0], "/bin/sh -c exec cat");
+    rig_terminate(&rig, id);
+    autoanswer gone = {0};
+    runner_status(rig.runner, id, rig_on_status, &gone);
+    rig_until(&rig, &gone.arrived);
+    assert_int_equal(gone.err.code, ERR_PROCESS_NOT_FOUND);
+    rig_stop(&rig);
+}
+
+UNIT_MAIN(cmocka_unit_test(test_list), cmocka_unit_test(test_own),
+          cmocka_unit_test(test_limit_of_a_workspace), cmocka_unit_test(test_exclusive),
+          cmocka_unit_test(test_waiting_can_be_given_up),
           cmocka_unit_test(test_output_beyond_the_ring),
           cmocka_unit_test(test_full_disk_keeps_the_status), cmocka_unit_test(test_clean_reading),
           cmocka_unit_test(test_many_in_a_row), cmocka_unit_test(test_a_thousand_at_once))

@@ -13,7 +13,7 @@
 static void test_sizes(void **state)
 {
     (void)state;
-    assert_int_equal(sizeof(struct workspace), 296);
+    assert_int_equal(sizeof(struct workspace), 760);
     assert_int_equal(sizeof(struct helper_limits), 6 * sizeof(uint64_t));
 }
 
@@ -26,6 +26,19 @@ static void *through_the_wire(struct runmsg *m, struct runmsg *back)
     if (runmsg_read(buf_bytes(&text), text.len, back, &e) != 0)
         fail_msg("%s", e.message);
     return back->data;
+}
+
+static void assert_same_policy(const struct egress_policy *a, const struct egress_policy *b)
+{
+    struct buf texts[2] = {BUF_INIT, BUF_INIT};
+    struct jsonw w;
+    jsonw_init(&w, &texts[0]);
+    egress_policy_write(a, &w);
+    jsonw_init(&w, &texts[1]);
+    egress_policy_write(b, &w);
+    assert_string_equal(buf_cstr(&texts[0]), buf_cstr(&texts[1]));
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        buf_fini(&texts[i]);
 }
 
 static void test_workspace(void **state)
@@ -41,6 +54,7 @@ static void test_workspace(void **state)
                            .ino = st.st_ino,
                            .profile = PROFILE_WORKSPACE_WRITE,
                            .network = NETWORK_ENABLED,
+                           .network_scope = NETWORK_SCOPE_COMMAND,
                            .sandbox = SANDBOX_REQUIRED,
                            .read = VIEW_READ_ALL,
                            .mounts = mounts,
@@ -55,6 +69,13 @@ static void test_workspace(void **state)
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         strv_addf(lists[i], "/item/%zu", i);
     strv_add(&ws.deny_read, "**/*.pem");
+    static const char policy[] =
+        "{\"allow\":[\"*.test:443\"],\"deny\":[\"x.test\"],\"methods\":[\"GET\"],"
+        "\"local_ports\":[5432],\"unix_sockets\":[\"/run/x.sock\"],"
+        "\"private\":[\"10.0.0.0/8\"],\"fronting\":\"refuse\"}";
+    if (egress_policy_parse(policy, strlen(policy), &ws.egress, NULL) < 0)
+        fail();
+    ws.publish[ws.n_publish++] = 3000;
     struct run_exec x = {.ws = &ws, .argv = argv};
     struct runmsg m = {0}, back;
     struct err e = {0};
@@ -67,10 +88,14 @@ static void test_workspace(void **state)
     assert_string_equal(w->root, ws.root);
     assert_true(w->dev == ws.dev && w->ino == ws.ino && w->root_fd >= 0);
     assert_true(w->profile == ws.profile && w->network == ws.network && w->sandbox == ws.sandbox);
-    assert_true(w->read == ws.read && w->git == ws.git);
+    assert_true(w->read == ws.read && w->git == ws.git && w->network_scope == ws.network_scope);
     assert_true(w->shared_tmp && w->inherited_proc && w->debug);
     assert_memory_equal(&w->limits, &ws.limits, sizeof(ws.limits));
     assert_string_equal(w->cgroup_parent, ws.cgroup_parent);
+    assert_same_policy(&w->egress, &ws.egress);
+    assert_int_equal(w->n_publish, 1);
+    assert_int_equal(w->publish[0], 3000);
+    egress_policy_fini(&ws.egress);
     assert_int_equal(w->n_mounts, 2);
     assert_true(!w->mounts[0].writable && w->mounts[1].writable);
     assert_string_equal(w->mounts[1].path, "/srv");
@@ -141,6 +166,8 @@ static void test_page(void **state)
 {
     (void)state;
     const char *const removed[] = {".git", NULL};
+    const char *const denials[] = {"filter.trace 2 ptrace", NULL};
+    const char *const created[] = {"a/.git", "b/.git", NULL};
     struct run_page p = {.bytes = "\xff\0",
                          .len = 2,
                          .cursor = 1,
@@ -148,13 +175,38 @@ static void test_page(void **state)
                          .retained_from = 2,
                          .start = 3,
                          .time_ms = 4};
-    p.status = (struct run_status){"proc-1", "ws",  RUN_EXITED, RUN_END_SIGNALED,
-                                   5,        6,     "why",      true,
-                                   true,     true,  7,          8,
-                                   9,        10,    11,         12,
-                                   13,       14,    removed,    "cmd",
-                                   15,       16,    17,         true,
-                                   18,       "full"};
+    p.status = (struct run_status){
+        .process_id = "proc-1",
+        .workspace_id = "ws",
+        .state = RUN_EXITED,
+        .termination = RUN_END_SIGNALED,
+        .exit_code = 5,
+        .signal = 6,
+        .reason = "why",
+        .sandboxed = true,
+        .tty = true,
+        .eof = true,
+        .output_total = 7,
+        .output_retained_from = 8,
+        .started_ms = 9,
+        .ended_ms = 10,
+        .timeout_ms = 11,
+        .cpu_us = 12,
+        .max_rss_kib = 13,
+        .background = 14,
+        .background_alive = true,
+        .removed = removed,
+        .denials = denials,
+        .created = created,
+        .shares_network = true,
+        .command = "cmd",
+        .serial = 15,
+        .sequence = 16,
+        .idle_timeout_ms = 17,
+        .stopped = true,
+        .output_dropped = 18,
+        .output_failed = "full",
+    };
     struct run_page q;
     struct runmsg m = {0}, back;
     msgs_page(&p, runmsg_new_data(&m, RUNMSG_RESPONSE, RUNMSG_READ));
@@ -169,13 +221,17 @@ static void test_page(void **state)
     assert_string_equal(s->output_failed, "full");
     assert_string_equal(s->removed[0], ".git");
     assert_null(s->removed[1]);
+    assert_string_equal(s->denials[0], denials[0]);
+    assert_null(s->denials[1]);
+    assert_string_equal(s->created[1], "b/.git");
+    assert_null(s->created[2]);
     /* all the numbers and flags: with the strings set aside the two are the same bytes */
     struct run_status a = p.status, b = *s;
     struct run_status *const both[] = {&a, &b};
     for (size_t i = 0; i < 2; i++) {
         both[i]->process_id = both[i]->workspace_id = both[i]->reason = NULL;
         both[i]->command = both[i]->output_failed = NULL;
-        both[i]->removed = NULL;
+        both[i]->removed = both[i]->denials = both[i]->created = NULL;
     }
     assert_memory_equal(&a.state, &b.state, sizeof(a.state));
     assert_true(
@@ -184,8 +240,9 @@ static void test_page(void **state)
         a.output_total == b.output_total && a.output_retained_from == b.output_retained_from &&
         a.output_dropped == b.output_dropped && a.started_ms == b.started_ms &&
         a.ended_ms == b.ended_ms && a.timeout_ms == b.timeout_ms && a.cpu_us == b.cpu_us &&
-        a.max_rss_kib == b.max_rss_kib && a.background == b.background && a.serial == b.serial &&
-        a.sequence == b.sequence && a.idle_timeout_ms == b.idle_timeout_ms);
+        a.max_rss_kib == b.max_rss_kib && a.background == b.background &&
+        a.background_alive == b.background_alive && a.shares_network == b.shares_network &&
+        a.serial == b.serial && a.sequence == b.sequence && a.idle_timeout_ms == b.idle_timeout_ms);
     runmsg_fini(&m);
     runmsg_fini(&back);
 }

@@ -20,9 +20,16 @@ static void expect_no_plan(const struct rig *rig)
     assert_int_equal(mkdir(tmp, 0700), 0);
 }
 
+static void on_warm(void *user, enum run_warm warm)
+{
+    *(enum run_warm *)user = warm;
+}
+
 static bool is_warm(const struct rig *rig)
 {
-    return local_runner_is_warm(rig->runner, rig->ws.id);
+    enum run_warm warm = RUN_WARM_UNKNOWN;
+    runner_warm(rig->runner, rig->ws.id, on_warm, &warm);
+    return warm == RUN_WARM_ON;
 }
 
 /* The first command asks for a zygote; others until it is there. */

@@ -1,0 +1,40 @@
+/* run/sweep: what a command planted under a protected name is taken away although process 1 inside
+ * was killed and could not do it.
+ *
+ * Theory. A protected name that is missing when a command starts is process 1's to guard
+ * (sandbox/guard): it is the last one alive inside and sweeps before it tells the end. Somebody
+ * outside can kill it (the kernel when memory is short, an operator). Its receipt (wire/helper)
+ * says that all guards were right when the command began and carries its pidfd, which is readable
+ * only when nothing in its PID namespace is alive. So: no verdict came, kill it, wait for that, and
+ * put right what it guarded, by the same rules (sys/guarded), beneath the root's descriptor.
+ * Without a receipt the command has not begun, and what stands there is not its.
+ *
+ * Must not: run on the loop (a tree may be large), or outlive its answer's receiver with a pointer
+ * to it.
+ */
+#ifndef CODESPACE_RUN_SWEEP_H
+#define CODESPACE_RUN_SWEEP_H
+
+#include "base/str.h"
+#include "core/registry.h"
+
+#include <uv.h>
+
+/* What the kernel needs to take down what was killed; then it is swept all the same. */
+#define SWEEP_WAIT_MS 5000
+
+struct sweep;
+
+/* `removed`: what was put right, relative to the workspace where it lies in it, cut as in a verdict
+ * (HELPER_REMOVED_MAX). `failed`: the first path that could not be, or NULL. */
+typedef void (*sweep_fn)(void *user, const struct strv *removed, const char *failed);
+
+/* Take *init_fd and *guards (pairs of wire/helper), and call `done` once on a later turn of the
+ * loop. NULL, and a line in the log, when it could not be begun. */
+struct sweep *sweep_start(uv_loop_t *loop, int *init_fd, const struct workspace *ws,
+                          struct strv *guards, sweep_fn done, void *user);
+
+/* Nobody wants to know: it is still done, and `done` is not called. NULL is fine. */
+void sweep_forget(struct sweep *s);
+
+#endif
