@@ -3,8 +3,10 @@
  * Should: harden itself first, then open its socket or take stdin and stdout, serve exactly one
  * connection, and end with it, whichever way it ends; by then every process it started, with all
  * descendants, has been killed.
- * Must not: decide about policy (the gateway sends what each command may do), keep anything on disk
- * after its end, or touch a socket on which somebody else listens.
+ * With --durable it serves one connection after the other and ends by a signal or when none came
+ * for its idle limit (worker/durable). Must not: decide about policy (the gateway sends what each
+ * command may do), keep anything on disk after its end (but a durable worker's last words), or
+ * touch a socket on which somebody else listens.
  */
 #include "base/log.h"
 #include "base/mem.h"
@@ -16,6 +18,7 @@
 #include "sys/rmtree.h"
 #include "sys/unixsock.h"
 #include "wire/runmsg.h"
+#include "worker/durable.h"
 #include "worker/harden.h"
 #include "worker/serve.h"
 
@@ -43,9 +46,14 @@ static const char usage[] =
     "usage: codespace-codex-runtime SOCKET            serve one connection on that Unix socket\n"
     "       codespace-codex-runtime --stdio           serve standard input and output\n"
     "       codespace-codex-runtime --own-dir SOCKET  the socket's directory is ours to remove\n"
+    "       codespace-codex-runtime --durable DIR     outlive gateways: socket DIR/runner.sock\n"
     "       codespace-codex-runtime --version, --help\n"
     "Without SOCKET the variable CODESPACE_RUNNER_SOCKET names it. Prints \"listening\" when a\n"
-    "connection can be made; ends with its connection, and ends every process it started.\n";
+    "connection can be made; ends with its connection, and ends every process it started.\n"
+    "A durable worker keeps its processes when a connection ends and serves the next one. It "
+    "ends,\n"
+    "with all of them, at SIGTERM, SIGINT or SIGHUP, or when none came for\n"
+    "CODESPACE_DURABLE_IDLE_SECS (default 86400); DIR/ended says why.\n";
 
 static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
 
@@ -54,7 +62,10 @@ struct worker {
     struct runner *runner;
     struct serve *serve;
     uv_signal_t signals[ARRAY_LEN(stop_signals)];
-    const char *socket; /* NULL = stdio */
+    const char *socket; /* NULL = stdio, or durable */
+    const char *durable_dir;
+    struct durable durable;
+    int signal; /* that ends it */
     bool own_dir;
 };
 
@@ -158,11 +169,22 @@ static int take_stdio(int *ret_in, int *ret_out)
 static void on_ended(void *user)
 {
     struct worker *w = user;
+    if (w->durable_dir != NULL)
+        durable_detached(&w->durable);
+    else
+        uv_stop(&w->loop);
+}
+
+static void on_idle_limit(void *user)
+{
+    struct worker *w = user;
     uv_stop(&w->loop);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
 {
+    struct worker *w = handle->data;
+    w->signal = number;
     uv_stop(handle->loop);
 }
 
@@ -188,27 +210,72 @@ static void make_runner(struct worker *w)
     w->runner = local_runner_new(&w->loop, &o);
 }
 
+static uint64_t idle_ms(void)
+{
+    uint64_t secs = number_of("CODESPACE_DURABLE_IDLE_SECS", DURABLE_IDLE_SECS_MAX);
+    return 1000 * (secs != 0 ? secs : DURABLE_IDLE_SECS);
+}
+
+/* Nobody reads our words after that; whoever started us may be gone long before we are. */
+static void say_listening(void)
+{
+    autofd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    (void)fd_write_all(STDOUT_FILENO, "listening\n", 10);
+    if (null >= 0)
+        (void)dup2(null, STDOUT_FILENO);
+}
+
+static int open_durable(struct worker *w)
+{
+    struct err e;
+    if (durable_open(&w->durable, w->durable_dir, &e) == 0)
+        return 0;
+    fprintf(stderr, "codespace-codex-runtime: %s\n", e.message);
+    durable_free(&w->durable);
+    return -1;
+}
+
+static int open_stream(struct worker *w, int *ret_in, int *ret_out)
+{
+    if (w->durable_dir != NULL)
+        return open_durable(w);
+    return w->socket != NULL ? open_socket(w, ret_in) : take_stdio(ret_in, ret_out);
+}
+
+static int start_durable(struct worker *w)
+{
+    int rc = durable_serve(&w->durable, &w->loop, w->serve, idle_ms(), on_idle_limit, w);
+    if (rc == 0)
+        say_listening();
+    else
+        complain(w->durable_dir, rc, "");
+    return rc;
+}
+
 static int serve(struct worker *w)
 {
     int in = -1;
     int out = -1;
     struct err e;
-    if (w->socket != NULL ? open_socket(w, &in) < 0 : take_stdio(&in, &out) < 0)
+    if (open_stream(w, &in, &out) < 0)
         return EXIT_UNAVAILABLE;
     ensure(uv_loop_init(&w->loop) == 0);
     make_runner(w);
     for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++) {
         uv_signal_init(&w->loop, &w->signals[i]);
+        w->signals[i].data = w;
         uv_signal_start(&w->signals[i], on_signal, stop_signals[i]);
     }
     const struct serve_options o = {.loop = &w->loop,
                                     .runner = w->runner,
                                     .in = &in,
                                     .out = &out,
-                                    .silence_ms = w->socket == NULL ? RUNMSG_SILENCE_MS : 0,
+                                    .silence_ms = out >= 0 ? RUNMSG_SILENCE_MS : 0,
                                     .ended = on_ended,
                                     .user = w};
     w->serve = serve_new(&o, &e);
+    if (w->serve != NULL && w->durable_dir != NULL && start_durable(w) < 0)
+        return EXIT_FAULT;
     if (w->serve != NULL)
         uv_run(&w->loop, UV_RUN_DEFAULT);
     else
@@ -216,9 +283,19 @@ static int serve(struct worker *w)
     return w->serve == NULL ? EXIT_FAULT : 0;
 }
 
+/* The reason first: whoever loses the connection reads it. */
+static void close_durable(struct worker *w)
+{
+    autofree char *why = mem_printf("it was ended by signal %d (%s)", w->signal,
+                                    w->signal == 0 ? "none" : strsignal(w->signal));
+    durable_close(&w->durable, why);
+}
+
 /* Everything is killed and reaped before we go. */
 static void shut_down(struct worker *w)
 {
+    if (w->durable_dir != NULL)
+        close_durable(w);
     if (w->serve != NULL)
         serve_close(w->serve);
     runner_free(w->runner);
@@ -227,6 +304,7 @@ static void shut_down(struct worker *w)
     uv_run(&w->loop, UV_RUN_DEFAULT);
     if (w->serve != NULL)
         serve_forget(w->serve);
+    durable_free(&w->durable);
     uv_loop_close(&w->loop);
 }
 
@@ -234,6 +312,10 @@ static int read_arguments(struct worker *w, int argc, char **argv)
 {
     int i = 1;
     bool stdio = argc > i && str_eq(argv[i], "--stdio");
+    if (argc == 3 && str_eq(argv[1], "--durable") && argv[2][0] != '-') {
+        w->durable_dir = argv[2];
+        return 0;
+    }
     w->own_dir = argc > i && str_eq(argv[i], "--own-dir");
     i += stdio || w->own_dir;
     w->socket = stdio ? NULL : argc > i ? argv[i++] : getenv("CODESPACE_RUNNER_SOCKET");

@@ -8,9 +8,12 @@
 #include "run/link.h"
 #include "run/local.h"
 #include "run/msgs.h"
+#include "wire/frame.h"
 #include "wire/runmsg_fields.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 struct kept {
     char *request_id;
@@ -30,6 +33,9 @@ struct serve {
     struct map workspaces; /* by what their message says */
     char *worker_id;
     bool greeted;
+    bool durable;
+    uint64_t epoch; /* welcomes so far */
+    pid_t peer;     /* of a durable one's stream */
 };
 
 struct request {
@@ -39,6 +45,7 @@ struct request {
     run_ticket ticket;
     bool calling;  /* inside the runner's call */
     bool answered; /* from inside it */
+    bool orphan;   /* who asked is gone */
 };
 
 /* ---- answers ---- */
@@ -91,7 +98,9 @@ static void done_with(struct request *q)
 /* Answer with what `a` holds, or with the failure. */
 static void answer(struct request *q, struct runmsg *a, const struct err *failure)
 {
-    if (failure != NULL) {
+    if (q->orphan) {
+        log_info("the asker of a request is gone; its answer is dropped");
+    } else if (failure != NULL) {
         send_failure(q->s, q->m.request_id, failure);
     } else {
         a->request_id = mem_strdup(q->m.request_id);
@@ -163,6 +172,15 @@ static void on_probe(void *user, const struct probe_result *result)
     answer(q, &a, NULL);
 }
 
+static void on_warm(void *user, enum run_warm warm)
+{
+    struct request *q = user;
+    struct runmsg a = {0};
+    struct runmsg_warmth *data = runmsg_new_data(&a, RUNMSG_RESPONSE, RUNMSG_WARM);
+    data->state = warm;
+    answer(q, &a, NULL);
+}
+
 static void on_exited(void *user, const struct run_status *status)
 {
     struct serve *s = user;
@@ -205,8 +223,12 @@ static run_ticket start_hello(struct request *q)
         .protocol = RUNMSG_PROTOCOL,
         .worker_id = mem_strdup(q->s->worker_id),
         .version = mem_strdup(CODESPACE_VERSION),
+        .epoch = ++q->s->epoch,
+        .durable = q->s->durable,
     };
     q->s->greeted = true;
+    if (q->s->durable)
+        alarm_stop(&q->s->alarm);
     answer(q, &a, NULL);
     return 0;
 }
@@ -283,6 +305,12 @@ static run_ticket start_probe(struct request *q)
     return 0;
 }
 
+static run_ticket start_warm(struct request *q)
+{
+    const struct runmsg_place *m = q->m.data;
+    return runner_warm(q->s->o.runner, m->workspace_id, on_warm, q);
+}
+
 static run_ticket start_ping(struct request *q)
 {
     answer_nothing(q, NULL);
@@ -294,7 +322,7 @@ static struct request *find_request(const struct serve *s, const char *id,
 {
     list_each (it, &s->requests) {
         struct request *q = container_of(it, struct request, link);
-        if (q != not &&strcmp(q->m.request_id, id) == 0)
+        if (q != not &&!q->orphan && strcmp(q->m.request_id, id) == 0)
             return q;
     }
     return NULL;
@@ -415,16 +443,50 @@ static void on_message(void *owner, const char *text, size_t n)
     start(q);
 }
 
+/* Starts go on: the next gateway finds their processes. A probe cannot be given up. */
+static void orphan_requests(struct serve *s)
+{
+    list_each (it, &s->requests) {
+        struct request *q = container_of(it, struct request, link);
+        bool goes_on = q->m.op == RUNMSG_EXEC || q->ticket == 0;
+        q->orphan = true;
+        if (goes_on)
+            continue;
+        runner_cancel(s->o.runner, q->ticket);
+        request_free(q);
+    }
+}
+
+static void forget_kept(struct serve *s)
+{
+    for (size_t i = 0; i < RUNMSG_KEPT; i++) {
+        free(s->kept[i].request_id);
+        free(s->kept[i].text);
+        s->kept[i] = (struct kept){0};
+    }
+}
+
 static void on_ended(void *owner, const char *why)
 {
     struct serve *s = owner;
     log_info("the connection ended: %s", why);
+    if (s->durable) {
+        orphan_requests(s);
+        forget_kept(s);
+        s->greeted = false;
+        alarm_stop(&s->alarm);
+    }
     s->o.ended(s->o.user);
 }
 
 static void on_alarm(struct alarm *a, void *owner)
 {
     struct serve *s = owner;
+    if (s->durable) {
+        link_close(&s->link);
+        on_ended(s, "no hello came");
+        return;
+    }
     uint64_t silent_ms = uv_now(s->o.loop) - s->link.heard_ms;
     if (silent_ms >= s->o.silence_ms) {
         link_close(&s->link);
@@ -434,14 +496,67 @@ static void on_alarm(struct alarm *a, void *owner)
     alarm_set(&s->alarm, s->o.silence_ms - silent_ms);
 }
 
+static const struct link_ops link_ops = {on_message, on_ended};
+
+static pid_t peer_of(int fd)
+{
+    struct ucred peer = {0};
+    socklen_t n = sizeof(peer);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0 ? 0 : peer.pid;
+}
+
+/* The second one is told who has the worker. What fits into no socket is no loss. */
+static void turn_away(struct serve *s, int fd)
+{
+    autobuf frame = BUF_INIT;
+    struct runmsg m = {.kind = RUNMSG_RESPONSE,
+                       .op = RUNMSG_OP_MAX,
+                       .request_id = mem_strdup("hello"),
+                       .failed = true};
+    err_set(&m.failure, ERR_RUNNER_UNAVAILABLE,
+            "another gateway (process %d) is connected to the worker %s, which serves one at a "
+            "time; end that one, or use a worker of another directory",
+            (int)s->peer, s->worker_id);
+    log_warn("process %d is turned away: process %d is connected", (int)peer_of(fd), (int)s->peer);
+    size_t begun = frame_begin(&frame);
+    runmsg_write(&m, &frame);
+    if (frame_end(&frame, begun) == 0)
+        (void)send(fd, buf_bytes(&frame), frame.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    runmsg_fini(&m);
+}
+
+/* The alarm is the handle that stays. */
+bool serve_is_settling(const struct serve *s)
+{
+    return !s->link.open && s->anchor.open > 1;
+}
+
+int serve_attach(struct serve *s, int *fd)
+{
+    int none = -1;
+    if (s->link.open) {
+        turn_away(s, *fd);
+        return -EBUSY;
+    }
+    pid_t peer = peer_of(*fd);
+    int rc = link_open(&s->link, s->o.loop, &s->anchor, fd, &none, &link_ops, s);
+    if (rc < 0)
+        return rc;
+    s->peer = peer;
+    alarm_set(&s->alarm, SERVE_HELLO_MS);
+    return 0;
+}
+
 struct serve *serve_new(const struct serve_options *o, struct err *e)
 {
-    static const struct link_ops link_ops = {on_message, on_ended};
     struct serve *s = mem_new(struct serve);
     s->o = *o;
     list_init(&s->requests);
     s->worker_id = str_new_id("worker-");
-    int rc = link_open(&s->link, o->loop, &s->anchor, o->in, o->out, &link_ops, s);
+    s->durable = *o->in < 0;
+    watch_init(&s->link.in);
+    watch_init(&s->link.out);
+    int rc = s->durable ? 0 : link_open(&s->link, o->loop, &s->anchor, o->in, o->out, &link_ops, s);
     if (rc < 0) {
         err_sys(e, ERR_INTERNAL, rc,
                 "the stream cannot be watched (a pipe, a socket or a "
@@ -476,10 +591,7 @@ void serve_forget(struct serve *s)
     map_fini(&s->workspaces);
     list_each (it, &s->requests)
         request_free(container_of(it, struct request, link));
-    for (size_t i = 0; i < RUNMSG_KEPT; i++) {
-        free(s->kept[i].request_id);
-        free(s->kept[i].text);
-    }
+    forget_kept(s);
     free(s->worker_id);
     free(s);
 }
