@@ -1,7 +1,6 @@
 /* mcp/tool_patch: the answers of apply_patch, its order, and what a key remembers. */
 #include "fixture.h"
 
-#include "core/operations.h"
 #include "mcp/tool.h"
 
 #include <stdio.h>
@@ -123,18 +122,34 @@ static void test_order_and_cancel(void **state)
     assert_false(exists(f, "never"));
 }
 
-/* A patch that runs goes on when its call is cancelled, and its key remembers it. */
-static void test_cancel_running(void **state)
+static void send_and_cancel(struct fixture *f, const char *patch, const char *rest)
 {
-    struct fixture *f = *state;
     static const char cancel[] = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
                                  "\"params\":{\"requestId\":1}}";
     buf_truncate(&f->sent, 0);
-    send_patch(f, "1", ADD("a"), ",\"operation_key\":\"k\"");
+    send_patch(f, "1", patch, rest);
     session_message(&f->session, cancel, strlen(cancel));
     assert_string_equal(fixture_run(f), "");
+}
+
+/* A patch that runs goes on when its call is cancelled, and the ledger remembers it. */
+static void test_cancel_running(void **state)
+{
+    struct fixture *f = *state;
+    send_and_cancel(f, ADD("a"), "");
     assert_true(exists(f, "a"));
-    assert_has(apply(f, ADD("a"), ",\"operation_key\":\"k\""), "\"replayed\":true",
+    assert_has(fixture_call(f, "list_operations", "{}"), "\"status\":\"applied\"",
+               "\"truncated\":false", NULL);
+}
+
+/* One whose key is still being looked up leaves no trace, and its key is free. */
+static void test_cancel_during_look_up(void **state)
+{
+    struct fixture *f = *state;
+    send_and_cancel(f, ADD("a"), ",\"operation_key\":\"k\"");
+    assert_false(exists(f, "a"));
+    assert_has(fixture_call(f, "list_operations", "{}"), "\"operations\":[]", NULL);
+    assert_has(apply(f, ADD("a"), ",\"operation_key\":\"k\""), "\"replayed\":false",
                "\"status\":\"applied\"", NULL);
 }
 
@@ -160,4 +175,5 @@ static void test_queue_full(void **state)
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 UNIT_MAIN(WITH(test_applies), WITH(test_refusals), WITH(test_key_replays), WITH(test_key_at_once),
-          WITH(test_order_and_cancel), WITH(test_cancel_running), WITH(test_queue_full))
+          WITH(test_order_and_cancel), WITH(test_cancel_running), WITH(test_cancel_during_look_up),
+          WITH(test_queue_full))
