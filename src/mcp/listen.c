@@ -3,7 +3,10 @@
 
 #include "mcp/meta.h"
 #include "mcp/provider.h"
+#include "mcp/resource_watch.h"
 #include "mcp/session.h"
+#include "mcp/task.h"
+#include "mcp/task_methods.h"
 #include "wire/json.h"
 
 struct listener {
@@ -11,6 +14,7 @@ struct listener {
     struct request *rq;
     bool topics[LISTEN_TOPICS];
     struct strv uris;
+    struct strv tasks; /* ids */
 };
 
 struct topic {
@@ -50,6 +54,17 @@ static void say(struct listener *l, struct buf *out, struct jsonw *w)
     peer_notify(l->rq->peer, out);
 }
 
+static void write_strings(struct jsonw *w, const char *name, const struct strv *all)
+{
+    if (all->len == 0)
+        return;
+    jsonw_key(w, name);
+    jsonw_array(w);
+    for (size_t i = 0; i < all->len; i++)
+        jsonw_str(w, all->items[i]);
+    jsonw_array_end(w);
+}
+
 static void acknowledge(struct listener *l)
 {
     autobuf out = BUF_INIT;
@@ -61,13 +76,8 @@ static void acknowledge(struct listener *l)
         if (l->topics[i])
             jsonw_kbool(&w, topics[i].filter, true);
     }
-    if (l->uris.len > 0) {
-        jsonw_key(&w, "resourceSubscriptions");
-        jsonw_array(&w);
-        for (size_t i = 0; i < l->uris.len; i++)
-            jsonw_str(&w, l->uris.items[i]);
-        jsonw_array_end(&w);
-    }
+    write_strings(&w, "resourceSubscriptions", &l->uris);
+    write_strings(&w, "taskIds", &l->tasks);
     jsonw_object_end(&w);
     write_subscription(l, &w);
     say(l, &out, &w);
@@ -88,7 +98,31 @@ static int read_uris(struct listener *l, struct json_object *uris, struct err *e
         if (uri == NULL)
             return err_set(e, ERR_INVALID_PARAMS,
                            "params.notifications.resourceSubscriptions[%zu]: must be a string", i);
+        if (resource_watch_add(l->rq->server, uri, e) < 0)
+            return -1;
         strv_add(&l->uris, uri);
+    }
+    return 0;
+}
+
+/* Those that there are; the acknowledgement says which. */
+static int read_tasks(struct listener *l, struct json_object *ids, struct err *e)
+{
+    if (ids == NULL)
+        return 0;
+    if (!json_object_is_type(ids, json_type_array) ||
+        json_object_array_length(ids) > LISTEN_TASKS_MAX)
+        return err_set(e, ERR_INVALID_PARAMS,
+                       "params.notifications.taskIds: must be an array of at most "
+                       "LISTEN_TASKS_MAX (%u) ids of tasks",
+                       LISTEN_TASKS_MAX);
+    for (size_t i = 0; i < json_object_array_length(ids); i++) {
+        const char *id = json_str(json_object_array_get_idx(ids, i));
+        if (id == NULL)
+            return err_set(e, ERR_INVALID_PARAMS,
+                           "params.notifications.taskIds[%zu]: must be a string", i);
+        if (task_find(l->rq->server, id) != NULL && !strv_has(&l->tasks, id))
+            strv_add(&l->tasks, id);
     }
     return 0;
 }
@@ -102,23 +136,50 @@ static int read_filter(struct listener *l, struct json_object *filter, struct er
     for (size_t i = 0; i < LISTEN_TOPICS; i++)
         l->topics[i] = json_object_get_boolean(json_get(filter, topics[i].filter)) &&
                        (provides & PROVIDES_CHANGES) && (provides & topics[i].provides);
+    if ((provides & PROVIDES_TASKS) && read_tasks(l, json_get(filter, "taskIds"), e) < 0)
+        return -1;
     if (!(provides & PROVIDES_RESOURCES))
         return 0;
     return read_uris(l, json_get(filter, "resourceSubscriptions"), e);
 }
 
+static void tell_task(struct listener *l, const struct task *t)
+{
+    autobuf out = BUF_INIT;
+    struct jsonw w;
+    start(&out, &w, "notifications/tasks");
+    task_write_detail(&w, t);
+    write_subscription(l, &w);
+    say(l, &out, &w);
+}
+
+/* What changed before anybody listened would never be told. */
+static void tell_tasks(struct listener *l)
+{
+    for (size_t i = 0; i < l->tasks.len; i++) {
+        const struct task *t = task_find(l->rq->server, l->tasks.items[i]);
+        if (t->status != TASK_WORKING)
+            tell_task(l, t);
+    }
+}
+
 void listen_run(const struct inbound *in)
 {
     struct err e;
+    struct json_object *ids = json_get(json_get(in->m.params, "notifications"), "taskIds");
+    if (ids != NULL && tasks_refuse_undeclared(in))
+        return;
     struct request *rq = request_new(in, NULL);
     struct listener *l = mem_new(struct listener);
     l->rq = rq;
     rq->listener = l;
     list_append(&rq->server->listeners, &l->node);
-    if (read_filter(l, json_get(in->m.params, "notifications"), &e) < 0)
+    if (read_filter(l, json_get(in->m.params, "notifications"), &e) < 0) {
         request_error(rq, &e, NULL);
-    else
-        acknowledge(l);
+        return;
+    }
+    acknowledge(l);
+    tell_tasks(l);
 }
 
 void listen_end(struct request *rq)
@@ -128,7 +189,18 @@ void listen_end(struct request *rq)
         return;
     list_remove(&l->node);
     strv_fini(&l->uris);
+    strv_fini(&l->tasks);
     free(l);
+    resource_watch_check(rq->server);
+}
+
+void listen_each_uri(struct server *server, void (*visit)(const char *uri, void *user), void *user)
+{
+    list_each (it, &server->listeners) {
+        const struct listener *l = container_of(it, struct listener, node);
+        for (size_t i = 0; i < l->uris.len; i++)
+            visit(l->uris.items[i], user);
+    }
 }
 
 static void tell_legacy(struct session *s, const char *method, const char *uri)
@@ -180,6 +252,31 @@ void listen_updated(struct server *server, const char *uri)
         struct session *s = container_of(it, struct session, node);
         if (strv_has(&s->subscribed, uri))
             tell_legacy(s, method, uri);
+    }
+}
+
+static void tell_owner(struct session *s, const struct task *t)
+{
+    autobuf out = BUF_INIT;
+    struct jsonw w;
+    start(&out, &w, "notifications/tasks/status");
+    task_write(&w, t, false);
+    jsonw_object_end(&w);
+    buf_putc(&out, '}');
+    peer_notify(s->peer, &out);
+}
+
+void listen_task_changed(const struct task *t)
+{
+    list_each (it, &t->server->listeners) {
+        struct listener *l = container_of(it, struct listener, node);
+        if (strv_has(&l->tasks, t->id))
+            tell_task(l, t);
+    }
+    list_each (it, &t->server->sessions) {
+        struct session *s = container_of(it, struct session, node);
+        if (!t->modern && s->serial == t->owner)
+            tell_owner(s, t);
     }
 }
 

@@ -84,6 +84,20 @@ void prompts_get_run(const struct inbound *in)
         p->get(request_new(in, NULL));
 }
 
+/* A template as resources/templates/list has it, or a URI that fits one. */
+static int check_template(const struct inbound *in, const char *uri, struct err *e)
+{
+    const struct provider *p = in->session->server->provider;
+    for (const struct resource *const *r = p->resources; r != NULL && uri != NULL && *r != NULL;
+         r++) {
+        if (strcmp((*r)->uri, uri) == 0 || resources_match((*r)->uri, uri))
+            return 0;
+    }
+    return err_set(e, ERR_INVALID_PARAMS,
+                   "params.ref.uri: there is no such resource template; see "
+                   "resources/templates/list");
+}
+
 static int check_reference(const struct inbound *in, struct err *e)
 {
     struct json_object *ref = json_get(in->m.params, "ref");
@@ -91,7 +105,7 @@ static int check_reference(const struct inbound *in, struct err *e)
     if (json_str(json_get(json_get(in->m.params, "argument"), "name")) == NULL)
         return err_set(e, ERR_INVALID_PARAMS, "params.argument: must be {name, value}");
     if (type != NULL && strcmp(type, "ref/resource") == 0)
-        return 0;
+        return check_template(in, json_str(json_get(ref, "uri")), e);
     if (type == NULL || strcmp(type, "ref/prompt") != 0)
         return err_set(e, ERR_INVALID_PARAMS,
                        "params.ref.type: must be \"ref/prompt\" or \"ref/resource\"");
@@ -107,7 +121,12 @@ void prompts_complete_run(const struct inbound *in)
         inbound_error(in, &e, NULL);
         return;
     }
-    struct request *rq = request_new(in, NULL);
+    const struct tool *completer = in->session->server->provider->completer;
+    struct request *rq = request_new(in, completer);
+    if (completer != NULL) {
+        completer->run(rq);
+        return;
+    }
     struct jsonw *w = request_answer(rq);
     static const char none[] = "{\"values\":[],\"total\":0,\"hasMore\":false}";
     jsonw_key(w, "completion");

@@ -29,7 +29,7 @@ void prompts_get_run(const struct inbound *in);
 /* An argument of the prompt that is asked for; "" when it was not given. */
 const char *prompts_argument(const struct request *rq, const char *name);
 
-/* completion/complete: that what is asked about exists is checked; nothing is proposed. */
+/* completion/complete: that what is asked about exists is checked; the provider proposes. */
 void prompts_complete_run(const struct inbound *in);
 
 #endif

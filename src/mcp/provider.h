@@ -21,18 +21,23 @@
 #define PROVIDES_LOGGING 16u
 /* The lists may change while the server runs (mcp/listen tells who listens). */
 #define PROVIDES_CHANGES 32u
+/* Calls of tools that say TOOL_TASKS may be tasks. */
+#define PROVIDES_TASKS 64u
 
 struct provider {
     unsigned provides;
     const struct tool *const *tools;         /* NULL-terminated */
     const struct prompt *const *prompts;     /* NULL-terminated, or NULL */
     const struct resource *const *resources; /* NULL-terminated, or NULL */
+    /* Answers completion/complete, once what it is about is known to exist; not in any list of
+     * tools. NULL: nothing is proposed. */
+    const struct tool *completer;
 };
 
 /* What codespace-mcp serves. */
 extern const struct provider provider_product;
 
-/* Append the object `capabilities`. */
-void provider_write_capabilities(const struct provider *p, bool modern, struct jsonw *w);
+/* Append the object `capabilities`, as `version` knows them; NULL: as the modern era does. */
+void provider_write_capabilities(const struct provider *p, const char *version, struct jsonw *w);
 
 #endif

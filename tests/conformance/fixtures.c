@@ -206,6 +206,12 @@ TOOL(t_schema, "json_schema_2020_12_tool", "Has a schema with many keywords",
      "\"else\":{\"required\":[\"email\"]},\"additionalProperties\":false}",
      simple_text);
 
+TOOL(t_params, "test_custom_headers", "Has arguments that are repeated in headers",
+     "{\"type\":\"object\",\"properties\":{"
+     "\"region\":{\"type\":\"string\",\"x-mcp-header\":\"Region\"},"
+     "\"priority\":{\"type\":\"integer\",\"x-mcp-header\":\"Priority\"}}}",
+     simple_text);
+
 static const struct tool t_reconnection = {.name = "test_reconnection",
                                            .title = "Lets its stream go",
                                            .description = "Lets its stream go and answers later",
@@ -216,16 +222,47 @@ static const struct tool t_reconnection = {.name = "test_reconnection",
                                            .cancel = reconnection_cancel};
 
 static const struct tool *const fixture_tools[] = {
-    &t_text,        &t_image,        &t_audio,           &t_embedded, &t_mixed,       &t_error,
-    &t_logging,     &t_log,          &t_progress,        &t_sampling, &t_elicit,      &t_defaults,
-    &t_enums,       &t_missing,      &t_streaming,       &t_tools,    &t_prompts,     &t_in_name,
-    &t_in_sampling, &t_in_roots,     &t_in_many,         &t_in_state, &t_in_tampered, &t_in_rounds,
-    &t_schema,      &t_reconnection, &t_in_capabilities, NULL,
+    &t_text,
+    &t_image,
+    &t_audio,
+    &t_embedded,
+    &t_mixed,
+    &t_error,
+    &t_logging,
+    &t_log,
+    &t_progress,
+    &t_sampling,
+    &t_elicit,
+    &t_defaults,
+    &t_enums,
+    &t_missing,
+    &t_streaming,
+    &t_tools,
+    &t_prompts,
+    &t_in_name,
+    &t_in_sampling,
+    &t_in_roots,
+    &t_in_many,
+    &t_in_state,
+    &t_in_tampered,
+    &t_in_rounds,
+    &t_schema,
+    &t_reconnection,
+    &t_in_capabilities,
+    &t_params,
+    &fixture_greet,
+    &fixture_slow_compute,
+    &fixture_failing_job,
+    &fixture_protocol_error_job,
+    &fixture_confirm_delete,
+    &fixture_multi_input,
+    &fixture_with_task,
+    NULL,
 };
 
 const struct provider fixtures = {
     .provides = PROVIDES_TOOLS | PROVIDES_PROMPTS | PROVIDES_RESOURCES | PROVIDES_COMPLETION |
-                PROVIDES_LOGGING | PROVIDES_CHANGES,
+                PROVIDES_LOGGING | PROVIDES_CHANGES | PROVIDES_TASKS,
     .tools = fixture_tools,
     .prompts = fixture_prompts,
     .resources = fixture_resources,

@@ -34,6 +34,15 @@ void fixture_input_rounds(struct request *rq);
 void fixture_input_state(struct request *rq);
 void fixture_input_capabilities(struct request *rq);
 
+/* Tools that may be tasks. */
+extern const struct tool fixture_greet;
+extern const struct tool fixture_slow_compute;
+extern const struct tool fixture_failing_job;
+extern const struct tool fixture_protocol_error_job;
+extern const struct tool fixture_confirm_delete;
+extern const struct tool fixture_multi_input;
+extern const struct tool fixture_with_task;
+
 /* Does a response under `key` have what the question wanted? The text it gave, or NULL. */
 const char *fixture_answer(const struct request *rq, const char *key);
 

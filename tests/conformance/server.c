@@ -4,8 +4,10 @@
  * Must not: be installed.
  */
 #include "base/log.h"
+#include "core/ledger.h"
 #include "fixtures.h"
 #include "mcp/http_server.h"
+#include "mcp/task.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +15,7 @@
 struct program {
     uv_loop_t loop;
     struct registry registry;
+    struct ledger *ledger;
     struct server server;
     struct http_server *http;
     uv_signal_t term;
@@ -35,7 +38,11 @@ static int serve(struct program *p)
     struct err e;
     const struct facts facts = {.probed = true};
     const struct http_options options = {.port = 0};
-    server_init(&p->server, &p->loop, &p->registry, NULL, &facts);
+    if (ledger_open(&(struct ledger_options){.role = LEDGER_GATEWAY}, &p->ledger, &e) < 0) {
+        fprintf(stderr, "%s\n", e.message);
+        return 1;
+    }
+    server_init(&p->server, &p->loop, &p->registry, NULL, p->ledger, &facts);
     p->server.provider = &fixtures;
     p->http = http_server_new(&p->server, &options, &e);
     if (p->http == NULL) {
@@ -48,8 +55,10 @@ static int serve(struct program *p)
     uv_run(&p->loop, UV_RUN_DEFAULT);
     uv_close((uv_handle_t *)&p->term, NULL);
     http_server_free(p->http);
+    task_free_all(&p->server);
     uv_run(&p->loop, UV_RUN_DEFAULT);
     server_fini(&p->server);
+    ledger_free(p->ledger);
     return uv_loop_close(&p->loop) == 0 ? 0 : 1;
 }
 

@@ -299,12 +299,22 @@ static void test_resources(void **state)
         const char *template, *uri;
         bool fits;
     } rows[] = {
-        {"t://a", "t://a", true},         {"t://a", "t://ab", false},
-        {"t://a", "t://", false},         {"t://{x}", "t://1", true},
-        {"t://{x}", "t://", false},       {"t://{x}", "t://1/2", false},
-        {"t://{x}/y", "t://1/y", true},   {"t://{x}/y", "t://1/z", false},
-        {"t://{x}.{y}", "t://1.2", true}, {"t://{x}.{y}", "t://1", false},
-        {"t://{x}/{y}", "t://1/2", true}, {"t://{x", "t://1", true},
+        {"t://a", "t://a", true},
+        {"t://a", "t://ab", false},
+        {"t://a", "t://", false},
+        {"t://{x}", "t://1", true},
+        {"t://{x}", "t://", false},
+        {"t://{x}", "t://1/2", false},
+        {"t://{x}/y", "t://1/y", true},
+        {"t://{x}/y", "t://1/z", false},
+        {"t://{x}.{y}", "t://1.2", true},
+        {"t://{x}.{y}", "t://1", false},
+        {"t://{x}/{y}", "t://1/2", true},
+        {"t://{x", "t://1", true},
+        {"t://{+x}", "t://1/2", true},
+        {"t://{+x}", "t://", false},
+        {"t://{x}/f/{+y}", "t://1/f/2/3", true},
+        {"t://{x}/f/{+y}", "t://1/2/f/3", false},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (resources_match(rows[i].template, rows[i].uri) != rows[i].fits)
@@ -317,6 +327,33 @@ static void test_resources(void **state)
                "-32602", "\"data\":{\"uri\":\"t://none\"}", NULL);
     assert_has(fixture_say(f, SAY("1", "resources/templates/list", "")), "\"uriTemplate\"", NULL);
     assert_null(strstr(fixture_say(f, SAY("1", "resources/list", "")), "uriTemplate"));
+}
+
+/* What the parts of a template stood for, between bars; "no" when it does not fit. */
+static void test_parts_are_decoded(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *template, *uri, *parts;
+    } rows[] = {
+        {"t://{x}/f/{+y}", "t://w/f/a/b%20c", "w|a/b c|"},
+        {"t://{x}", "t://%C3%a9%25", "\xc3\xa9%|"},
+        {"t://{x}", "t://a%2Fb", "a/b|"},
+        {"t://{x}", "t://a%00", "no"},
+        {"t://{x}", "t://a%", "no"},
+        {"t://{x}", "t://a%2", "no"},
+        {"t://{x}", "t://a%2g", "no"},
+        {"t://a", "t://a", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        autostrv parts = {0};
+        autobuf got = BUF_INIT;
+        if (!resources_parts(rows[i].template, rows[i].uri, &parts))
+            buf_puts(&got, "no");
+        for (size_t k = 0; k < parts.len; k++)
+            buf_printf(&got, "%s|", parts.items[k]);
+        assert_string_equal(buf_cstr(&got), rows[i].parts);
+    }
 }
 
 static void test_prompts(void **state)
@@ -341,7 +378,8 @@ static void test_prompts(void **state)
 static void test_what_is_not_provided_does_not_exist(void **state)
 {
     struct fixture *f = *state;
-    f->server.provider = &provider_product;
+    static const struct provider only_tools = {.provides = PROVIDES_TOOLS, .tools = own_tools};
+    f->server.provider = &only_tools;
     static const char *const methods[] = {
         SAY("1", "prompts/list", ""), SAY("1", "resources/list", ""),
         SAY("1", "completion/complete", ""), SAY("1", "logging/setLevel", "\"level\":\"info\""),
@@ -365,6 +403,7 @@ int main(void)
         T(test_listen_ends_with_a_cancel),
         T(test_legacy_subscriptions),
         T(test_resources),
+        cmocka_unit_test(test_parts_are_decoded),
         T(test_prompts),
         T(test_what_is_not_provided_does_not_exist),
     };
