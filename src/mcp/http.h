@@ -17,8 +17,11 @@
 #include "mcp/session.h"
 #include "wire/http1.h"
 
+struct http_operator_call;
+
 struct http_server {
     struct server *server;
+    struct registry *rules;
     struct http_policy policy;
     struct http_listener listeners[HTTP_LISTENERS_MAX];
     unsigned n_listeners;
@@ -26,6 +29,8 @@ struct http_server {
     unsigned n_conns;
     struct map sessions; /* id -> struct http_session */
     struct list calls;
+    struct list operator_calls; /* mcp/http_operator */
+    unsigned n_operator_calls;
     uv_timer_t sweep;
     unsigned handles;
     size_t bodies; /* bytes */
@@ -75,17 +80,19 @@ struct http_conn {
     enum http_state state;
     bool local; /* a Unix socket */
     bool keep_alive;
-    bool chunked;    /* how the stream that is open is framed */
-    bool eof;        /* the client sends no more */
-    bool processing; /* inside the loop over requests */
-    bool broken;     /* closed; the memory goes with the handle */
-    bool dead;       /* to be closed at the next turn, since somebody may be in the middle of it */
+    const char *origin; /* of the policy: the page that asks may read the answer; or NULL */
+    bool chunked;       /* how the stream that is open is framed */
+    bool eof;           /* the client sends no more */
+    bool processing;    /* inside the loop over requests */
+    bool broken;        /* closed; the memory goes with the handle */
+    bool dead; /* to be closed at the next turn, since somebody may be in the middle of it */
     struct http_message *message;
     struct buf in, out;
     size_t counted; /* of http->bodies */
     uint64_t deadline_ms;
-    struct http_call *call;       /* the POST that is being answered */
-    struct http_session *listens; /* whose stream this is */
+    struct http_call *call;                   /* the POST that is being answered */
+    struct http_session *listens;             /* whose stream this is */
+    struct http_operator_call *operator_call; /* that is being answered */
 };
 
 void http_conn_new(struct http_server *h, int fd, bool local);

@@ -8,19 +8,24 @@
 #include <string.h>
 #include <strings.h>
 
+static void forget(char *token)
+{
+    if (token != NULL)
+        explicit_bzero(token, strlen(token));
+    free(token);
+}
+
 void http_policy_fini(struct http_policy *p)
 {
-    if (p->token != NULL)
-        explicit_bzero(p->token, strlen(p->token));
-    free(p->token);
+    forget(p->token);
+    forget(p->operator_token);
+    oauth_free(p->oauth);
     strv_fini(&p->hosts);
     strv_fini(&p->origins);
 }
 
-int http_policy_set_token(struct http_policy *p, const char *token, struct err *e)
+static int check_token(const char *token, struct err *e)
 {
-    if (token == NULL)
-        return 0;
     size_t n = strlen(token);
     if (n < HTTP_TOKEN_MIN || n > HTTP_TOKEN_MAX)
         return err_set(e, ERR_INVALID_ARGUMENT,
@@ -32,7 +37,30 @@ int http_policy_set_token(struct http_policy *p, const char *token, struct err *
             return err_set(e, ERR_INVALID_ARGUMENT,
                            "the token must be of visible ASCII characters, without blanks");
     }
+    return 0;
+}
+
+int http_policy_set_token(struct http_policy *p, const char *token, struct err *e)
+{
+    if (token == NULL)
+        return 0;
+    if (check_token(token, e) < 0)
+        return -1;
     p->token = mem_strdup(token);
+    return 0;
+}
+
+int http_policy_set_operator_token(struct http_policy *p, const char *token, struct err *e)
+{
+    if (token == NULL)
+        return 0;
+    if (check_token(token, e) < 0)
+        return err_wrap(e, "the operator's token");
+    if (str_eq(token, p->token))
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "the operator's token is the clients' token; who makes calls must not be "
+                       "able to grant them, so it must be another one");
+    p->operator_token = mem_strdup(token);
     return 0;
 }
 
@@ -100,7 +128,7 @@ bool http_policy_origin(const struct http_policy *p, const char *value, size_t n
     return false;
 }
 
-bool http_policy_bearer(const struct http_policy *p, const char *value, size_t n)
+static bool is_bearer(const char *token, const char *value, size_t n)
 {
     static const char scheme[] = "Bearer ";
     size_t skip = sizeof(scheme) - 1;
@@ -109,5 +137,15 @@ bool http_policy_bearer(const struct http_policy *p, const char *value, size_t n
     while (skip < n && value[skip] == ' ')
         skip++;
     /* The length is no secret. */
-    return n - skip == strlen(p->token) && seal_equal(value + skip, p->token, n - skip);
+    return n - skip == strlen(token) && seal_equal(value + skip, token, n - skip);
+}
+
+bool http_policy_bearer(const struct http_policy *p, const char *value, size_t n)
+{
+    return is_bearer(p->token, value, n);
+}
+
+bool http_policy_operator(const struct http_policy *p, const char *value, size_t n)
+{
+    return is_bearer(p->operator_token, value, n);
 }

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "core/oauth.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +24,10 @@
 #define HTTP_TOKEN_MIN 16u
 
 struct http_policy {
-    char *token;         /* NULL: none is asked for */
+    char *token;          /* NULL: there is none */
+    char *operator_token; /* NULL: nobody is the operator here */
+    struct oauth
+        *oauth; /* NULL: tokens of an issuer are not taken; with neither, none is asked for */
     struct strv hosts;   /* "name" (any port) or "name:port", canonical */
     struct strv origins; /* exact */
 };
@@ -32,6 +36,9 @@ void http_policy_fini(struct http_policy *p);
 
 /* `token` may be NULL. Errors: INVALID_ARGUMENT. */
 int http_policy_set_token(struct http_policy *p, const char *token, struct err *e);
+
+/* After http_policy_set_token(). Another one than that: INVALID_ARGUMENT. */
+int http_policy_set_operator_token(struct http_policy *p, const char *token, struct err *e);
 
 /* `host`: a name, an address, either with a port. Errors: INVALID_ARGUMENT. */
 int http_policy_add_host(struct http_policy *p, const char *host, struct err *e);
@@ -47,5 +54,7 @@ bool http_policy_origin(const struct http_policy *p, const char *value, size_t n
 
 /* The value of an Authorization header. */
 bool http_policy_bearer(const struct http_policy *p, const char *value, size_t n);
+/* The same of the operator; there must be one. */
+bool http_policy_operator(const struct http_policy *p, const char *value, size_t n);
 
 #endif

@@ -6,6 +6,7 @@
  * away for LINGER_MS at most, so that the answer is not lost to a reset.
  */
 #include "mcp/http.h"
+#include "mcp/http_operator.h"
 
 #include "base/log.h"
 #include "sys/fd.h"
@@ -253,6 +254,7 @@ static bool take_request(struct http_conn *c)
 {
     if (c->message == NULL) {
         c->message = mem_new(struct http_message);
+        c->origin = NULL;
         http1_head_init(&c->message->head, HTTP1_REQUEST);
         restart_clock(c);
     }
@@ -430,6 +432,8 @@ void http_conn_close(struct http_conn *c)
     uv_close((uv_handle_t *)&c->poll, on_closed);
     if (c->call != NULL)
         http_call_lost(c->call);
+    if (c->operator_call != NULL)
+        http_operator_lost(c->operator_call);
     if (c->listens != NULL)
         http_session_lost(c->listens);
 }

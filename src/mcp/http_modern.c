@@ -69,9 +69,8 @@ char *http_modern_decode(const char *text, size_t n)
     return decode_base64(text + head, n - head - tail);
 }
 
-/* The header must be there once and say `want`. */
-static int must_say(const struct http1_head *h, const char *name, const char *want, bool encoded,
-                    struct err *e)
+int http_modern_says(const struct http1_head *h, const char *name, const char *want, bool encoded,
+                     struct err *e)
 {
     bool more = false;
     const struct http1_header *header = http1_find(h, name, &more);
@@ -94,7 +93,7 @@ static int check_version(const struct http1_head *h, const struct rpc_message *m
 {
     const char *body = meta_version(m->params);
     const struct http1_header *v = http1_find(h, VERSION_HEADER, NULL);
-    if (body != NULL && must_say(h, "MCP-Protocol-Version", body, false, e) < 0)
+    if (body != NULL && http_modern_says(h, "MCP-Protocol-Version", body, false, e) < 0)
         return -1;
     autofree char *text = mem_dup(http1_at(h, v->value), v->value.len);
     if (meta_version_served(text))
@@ -125,9 +124,10 @@ int http_modern_check(const struct http1_head *h, const struct rpc_message *m, s
 {
     if (m->kind != RPC_REQUEST)
         return 0;
-    if (check_version(h, m, data, e) < 0 || must_say(h, "Mcp-Method", m->method, false, e) < 0)
+    if (check_version(h, m, data, e) < 0 ||
+        http_modern_says(h, "Mcp-Method", m->method, false, e) < 0)
         return -1;
     const char *member = name_member(m->method);
     const char *name = member != NULL ? json_str(json_get(m->params, member)) : NULL;
-    return name != NULL ? must_say(h, "Mcp-Name", name, true, e) : 0;
+    return name != NULL ? http_modern_says(h, "Mcp-Name", name, true, e) : 0;
 }

@@ -19,6 +19,11 @@ bool http_modern_is(const struct http1_head *h, struct json_object *message);
 int http_modern_check(const struct http1_head *h, const struct rpc_message *m, struct buf *data,
                       struct err *e);
 
+/* The header must be there once and say `want`, in base64 or not when `encoded`. Errors:
+ * HEADER_MISMATCH. */
+int http_modern_says(const struct http1_head *h, const char *name, const char *want, bool encoded,
+                     struct err *e);
+
 /* Decode "=?base64?...?=", or copy what is not encoded. NULL when it is malformed; caller frees. */
 char *http_modern_decode(const char *text, size_t n);
 

@@ -5,13 +5,18 @@
  * rules and their statuses are those of the MCP specification, "Streamable HTTP", of both eras.
  */
 #include "mcp/http.h"
+#include "mcp/http_cors.h"
 #include "mcp/http_modern.h"
+#include "mcp/http_operator.h"
+#include "mcp/http_param.h"
 #include "mcp/meta.h"
 #include "mcp/methods.h"
+#include "mcp/provider.h"
 #include "wire/json.h"
 
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #define ALLOW "Allow: POST, GET, DELETE\r\n"
 
@@ -66,35 +71,105 @@ static bool is_here(const struct http1_head *h)
            (h->target.len == n || target[n] == '?');
 }
 
-static bool has_token(const struct http_conn *c, const struct http1_head *h)
+static bool is_metadata(const struct http_conn *c, const struct http1_head *h)
+{
+    const struct oauth *o = c->http->policy.oauth;
+    return o != NULL && oauth_is_metadata(o, http1_at(h, h->target), h->target.len);
+}
+
+/* The fixed token is looked at first, where there is one. */
+static enum oauth_verdict check_token(const struct http_conn *c, const struct http1_head *h,
+                                      struct err *why)
 {
     const struct http_policy *p = &c->http->policy;
     bool more = false;
-    if (p->token == NULL)
-        return true;
+    if (p->token == NULL && p->oauth == NULL)
+        return OAUTH_FINE;
     const struct http1_header *a = http1_find(h, "authorization", &more);
-    return a != NULL && !more && http_policy_bearer(p, http1_at(h, a->value), a->value.len);
+    err_set(why, ERR_UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN");
+    if (a == NULL || more)
+        return a == NULL ? OAUTH_NONE : OAUTH_MALFORMED;
+    const char *value = http1_at(h, a->value);
+    if (p->token != NULL && http_policy_bearer(p, value, a->value.len))
+        return OAUTH_FINE;
+    return p->oauth != NULL ? oauth_check(p->oauth, value, a->value.len, time(NULL), why)
+                            : OAUTH_INVALID;
 }
 
-int http_route_head(struct http_conn *c, const struct http1_head *h)
+static void refuse_token(struct http_conn *c, enum oauth_verdict verdict, const struct err *why)
 {
-    int status = !is_ours(c, h) ? 403 : !is_here(h) ? 404 : !has_token(c, h) ? 401 : 0;
-    if (status == 0 && c->http->draining)
-        status = 503;
-    if (status == 0)
-        return 0;
-    c->keep_alive = false;
+    const struct oauth *o = c->http->policy.oauth;
+    autobuf challenge = BUF_INIT;
+    autobuf body = BUF_INIT;
+    struct jsonw w;
+    if (o == NULL) {
+        http_conn_say(c, 401, "WWW-Authenticate: Bearer\r\n", "application/json",
+                      "{\"error\":\"unauthorized\"}");
+        return;
+    }
+    oauth_challenge(o, verdict, &challenge);
+    jsonw_init(&w, &body);
+    jsonw_object(&w);
+    jsonw_kstr(&w, "error", "unauthorized");
+    jsonw_kstr(&w, "error_description", why->message);
+    jsonw_object_end(&w);
+    http_conn_say(c, oauth_status(verdict), buf_cstr(&challenge), "application/json",
+                  buf_cstr(&body));
+}
+
+static void answer_preflight(struct http_conn *c)
+{
+    autobuf more = BUF_INIT;
+    autobuf none = BUF_INIT;
+    http_cors_write_preflight(&more);
+    http_conn_answer(c, 204, buf_cstr(&more), &none);
+}
+
+static void refuse_head(struct http_conn *c, int status)
+{
     if (status == 403)
         refuse(
             c, 403,
             "Host or Origin is not one of this server; --allow-host and --allow-origin add some");
     else if (status == 404)
         refuse(c, 404, "the endpoint is " HTTP_PATH);
-    else if (status == 503)
-        refuse(c, 503, "the server is ending");
+    else if (status == 405)
+        http_conn_say(c, 405, "Allow: GET\r\n", "text/plain", "this is read with GET");
     else
-        http_conn_say(c, 401, "WWW-Authenticate: Bearer\r\n", "application/json",
-                      "{\"error\":\"unauthorized\"}");
+        refuse(c, 503, "the server is ending");
+}
+
+/* What nobody needs a token for takes no body either. */
+static bool is_open_read(const struct http1_head *h)
+{
+    return http1_is(h, h->method, "GET") && h->body == HTTP1_BODY_NONE;
+}
+
+int http_route_head(struct http_conn *c, const struct http1_head *h)
+{
+    struct err why;
+    if (http_operator_is(h) && is_ours(c, h))
+        return http_operator_head(c, h);
+    enum oauth_verdict verdict = OAUTH_FINE;
+    bool metadata = is_metadata(c, h);
+    int status = !is_ours(c, h) ? 403 : !metadata && !is_here(h) ? 404 : 0;
+    if (status == 0 && c->http->draining)
+        status = 503;
+    c->origin = status == 0 ? http_cors_origin(&c->http->policy, h) : NULL;
+    bool preflight = c->origin != NULL && http_cors_is_preflight(h);
+    if (status == 0 && !preflight && metadata)
+        status = is_open_read(h) ? 0 : 405;
+    else if (status == 0 && !preflight)
+        verdict = check_token(c, h, &why);
+    if (status == 0 && !preflight && verdict == OAUTH_FINE)
+        return 0;
+    c->keep_alive = false;
+    if (status != 0)
+        refuse_head(c, status);
+    else if (preflight)
+        answer_preflight(c);
+    else
+        refuse_token(c, verdict, &why);
     return -1;
 }
 
@@ -274,13 +349,25 @@ static void post_legacy(struct http_conn *c, const struct http1_head *h,
 
 /* ---- the three methods ---- */
 
+static int check_params(const struct http_conn *c, const struct http1_head *h,
+                        const struct rpc_message *m, struct err *e)
+{
+    const char *name = json_str(json_get(m->params, "name"));
+    if (m->kind != RPC_REQUEST || name == NULL || strcmp(m->method, "tools/call") != 0 ||
+        c->http->server->provider->tools == NULL)
+        return 0;
+    return http_param_check(h, tool_by_name(c->http->server->provider->tools, name),
+                            json_get(m->params, "arguments"), e);
+}
+
 static void post_modern(struct http_conn *c, const struct http1_head *h,
                         struct json_object *message, bool may_stream)
 {
     struct err e;
     autobuf data = BUF_INIT;
     struct rpc_message m = {0};
-    if (rpc_read(message, &m, &e) < 0 || http_modern_check(h, &m, &data, &e) < 0)
+    if (rpc_read(message, &m, &e) < 0 || http_modern_check(h, &m, &data, &e) < 0 ||
+        check_params(c, h, &m, &e) < 0)
         fail(c, 400, &m.id, &e, &data);
     else if (m.kind == RPC_REQUEST && !may_stream && strcmp(m.method, "subscriptions/listen") == 0)
         refuse(c, 406, "Accept: must list text/event-stream for subscriptions/listen");
@@ -334,10 +421,22 @@ static void delete_session(struct http_conn *c, const struct http1_head *h)
     http_conn_answer(c, 200, "", &none);
 }
 
+static void tell_metadata(struct http_conn *c)
+{
+    autobuf body = BUF_INIT;
+    oauth_write_metadata(c->http->policy.oauth, &body);
+    http_conn_answer(c, 200, "Content-Type: application/json\r\nCache-Control: max-age=300\r\n",
+                     &body);
+}
+
 void http_route(struct http_conn *c, const struct http1_head *h, const char *body, size_t n)
 {
     bool modern = http_modern_is(h, NULL);
-    if (http1_is(h, h->method, "POST"))
+    if (http_operator_is(h))
+        http_operator_route(c, h, body, n);
+    else if (is_metadata(c, h))
+        tell_metadata(c);
+    else if (http1_is(h, h->method, "POST"))
         post(c, h, body, n);
     else if (!modern && http1_is(h, h->method, "GET"))
         get(c, h);

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "mcp/http.h"
+#include "mcp/http_operator.h"
 #include "mcp/listen.h"
 #include "sys/unixsock.h"
 
@@ -173,7 +174,7 @@ static void close_unused(struct http_server *h)
 {
     list_each (it, &h->conns) {
         struct http_conn *c = container_of(it, struct http_conn, node);
-        if (c->call == NULL && c->out.len == 0)
+        if (c->call == NULL && c->operator_call == NULL && c->out.len == 0)
             http_conn_close(c);
     }
 }
@@ -203,6 +204,7 @@ static void drop_everything(struct http_server *h)
         http_call_drop(container_of(it, struct http_call, node));
     list_each (it, &h->conns)
         http_conn_close(container_of(it, struct http_conn, node));
+    http_operator_drop(h);
 }
 
 void http_server_free(struct http_server *h)
@@ -221,8 +223,14 @@ void http_server_free(struct http_server *h)
 
 static int copy_policy(struct http_server *h, const struct http_options *o, struct err *e)
 {
-    if (http_policy_set_token(&h->policy, o->token, e) < 0)
+    if (http_policy_set_token(&h->policy, o->token, e) < 0 ||
+        http_policy_set_operator_token(&h->policy, o->operator_token, e) < 0)
         return -1;
+    if (o->oauth != NULL && (h->policy.oauth = oauth_new(o->oauth, e)) == NULL)
+        return -1;
+    if (h->policy.oauth != NULL &&
+        http_policy_add_host(&h->policy, oauth_authority(h->policy.oauth), e) < 0)
+        return err_wrap(e, "--oauth-resource");
     if (o->host != NULL && http_policy_add_host(&h->policy, o->host, e) < 0)
         return err_wrap(e, "--host");
     for (size_t i = 0; o->hosts != NULL && i < o->hosts->len; i++) {
@@ -249,12 +257,14 @@ static int open_listeners(struct http_server *h, const struct http_options *o, s
 static int check_reach(const struct http_server *h, struct err *e)
 {
     for (unsigned i = 0; i < h->n_listeners; i++) {
-        if (!h->listeners[i].loopback && h->policy.token == NULL)
-            return err_set(e, ERR_INVALID_ARGUMENT,
-                           "%s can be reached from other machines, and whoever reaches it can run "
-                           "commands here: give a token (--token-file FILE or "
-                           "CODESPACE_HTTP_TOKEN), or listen on 127.0.0.1 or --unix-socket",
-                           h->listeners[i].text);
+        if (!h->listeners[i].loopback && h->policy.token == NULL && h->policy.oauth == NULL)
+            return err_set(
+                e, ERR_INVALID_ARGUMENT,
+                "%s can be reached from other machines, and whoever reaches it can run "
+                "commands here: give a token (--token-file FILE or "
+                "CODESPACE_HTTP_TOKEN) or the issuer of tokens (--oauth-issuer), or listen on "
+                "127.0.0.1 or --unix-socket",
+                h->listeners[i].text);
     }
     return 0;
 }
@@ -279,8 +289,10 @@ struct http_server *http_server_new(struct server *server, const struct http_opt
 {
     struct http_server *h = mem_new(struct http_server);
     h->server = server;
+    h->rules = options->rules;
     list_init(&h->conns);
     list_init(&h->calls);
+    list_init(&h->operator_calls);
     uv_timer_init(server->loop, &h->sweep);
     h->sweep.data = h;
     h->handles = 1;

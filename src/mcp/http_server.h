@@ -22,6 +22,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "core/oauth.h"
 #include "mcp/server.h"
 
 #include <stdint.h>
@@ -62,6 +63,9 @@ struct http_options {
     const char *host; /* NULL: HTTP_HOST_DEFAULT */
     uint16_t port;    /* 0: any free one */
     const char *token;
+    const char *operator_token;        /* of the other side: mcp/http_operator; NULL = nobody's */
+    struct registry *rules;            /* whose egress the operator may replace; NULL = nobody's */
+    const struct oauth_options *oauth; /* take tokens of an issuer; NULL = no */
     const struct strv *hosts;   /* more names that Host may have: name or name:port; may be NULL */
     const struct strv *origins; /* more origins that may ask, exact; may be NULL */
     const char *unix_path;      /* listen there, and not on host and port; NULL = none */

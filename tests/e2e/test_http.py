@@ -313,7 +313,7 @@ class Modern(HttpCase):
     def test_methods_of_the_other_era_do_not_exist(self):
         server = self.serve()
         for method in ("initialize", "ping", "logging/setLevel", "resources/subscribe",
-                       "resources/list", "prompts/list", "unheard/of"):
+                       "resources/unsubscribe", "unheard/of"):
             with self.subTest(method=method):
                 answer = self.modern(server, method, id="x")
                 self.assertEqual((answer.status, answer.json["error"]["code"]), (404, -32601))

@@ -9,7 +9,10 @@ import unittest
 from http_support import HttpCase, call
 from support import memory_kib, poll
 
-IDLE_CONNECTIONS = 2000
+IDLE_CONNECTIONS = 10000
+OPEN_SESSIONS = 1000
+MANY_CALLS = 100000
+MANY_CALLS_SANITIZED = 5000
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -23,6 +26,25 @@ def sanitized(pid):
 
 def status_of(data):
     return int(data.split(b" ", 2)[1]) if data.startswith(b"HTTP/1.1 ") else None
+
+
+def answer_length(reader):
+    """Read a head; (status, length of the body)."""
+    status = int(reader.readline().split()[1])
+    length = 0
+    while (line := reader.readline()) != b"\r\n":
+        if line.lower().startswith(b"content-length:"):
+            length = int(line.split(b":")[1])
+    return status, length
+
+
+def allow_files(case, wanted):
+    """Let this process, and the servers it starts, open that many files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        case.skipTest("only %d open files are allowed here" % hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    case.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
 
 
 class Smuggling(HttpCase):
@@ -48,6 +70,24 @@ class Smuggling(HttpCase):
         "a NUL": b"X: a\0b\r\n",
         "two hosts": b"Host: localhost\r\n",
         "no name": b": a\r\n",
+        "a coding and a length of it": b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        "a coding in capitals and a length": b"TRANSFER-ENCODING: CHUNKED\r\nContent-Length: 5\r\n",
+        "a coding by another name": b"Transfer-Encoding: identity\r\n",
+        "a coding in a list": b"Transfer-Encoding: chunked, identity\r\n",
+        "an empty coding": b"Transfer-Encoding:\r\n",
+        "a coding with a vertical tab": b"Transfer-Encoding: \x0bchunked\r\n",
+        "a coding with a blank in its name": b"Transfer Encoding: chunked\r\n",
+        "a coding with a tab in its name": b"Transfer-Encoding\t: chunked\r\n",
+        "an empty length": b"Content-Length:\r\n",
+        "a length with a blank in it": b"Content-Length: 5 5\r\n",
+        "a length with a unit": b"Content-Length: 5b\r\n",
+        "a length with a point": b"Content-Length: 5.0\r\n",
+        "a length of another script": b"Content-Length: \xd9\xa5\r\n",
+        "a folded coding": b"Transfer-Encoding:\r\n chunked\r\n",
+        "a blank line of its own": b" \r\nContent-Length: 5\r\n",
+        "a line without a colon": b"Content-Length\r\n",
+        "a control character": b"X: a\x01b\r\n",
+        "a byte that is no letter in a name": b"X\xff: a\r\n",
     }
 
     def test_heads(self):
@@ -145,11 +185,7 @@ class Floods(HttpCase):
             found = set()
             for _ in range(4100):
                 s.sendall(one)
-                status = int(reader.readline().split()[1])
-                length = 0
-                while (line := reader.readline()) != b"\r\n":
-                    if line.lower().startswith(b"content-length:"):
-                        length = int(line.split(b":")[1])
+                status, length = answer_length(reader)
                 answer = reader.read(length)
                 found.add(status)
             self.assertEqual(found, {200, 503})
@@ -180,12 +216,7 @@ class Floods(HttpCase):
 class Patience(HttpCase):
     def test_idle_connections(self):
         """Thousands that say nothing do not keep others out, and cost little."""
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = IDLE_CONNECTIONS + 200
-        if hard != resource.RLIM_INFINITY and hard < wanted:
-            self.skipTest("only %d open files are allowed here" % hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        allow_files(self, IDLE_CONNECTIONS + 200)
         server = self.serve()
         before = memory_kib(server.pid)
         idle = []
@@ -195,7 +226,63 @@ class Patience(HttpCase):
         own = self.session(server)
         self.assertEqual(self.ask(server, body=LIST, headers=own).status, 200)
         used = memory_kib(server.pid) - before
-        self.assertLess(used, 4 * IDLE_CONNECTIONS, "KiB for all of them")
+        self.assertLess(used, 2 * IDLE_CONNECTIONS, "KiB for all of them")
+
+    def test_many_sessions_with_an_open_stream(self):
+        allow_files(self, OPEN_SESSIONS + 200)
+        server = self.serve()
+        self.session(server)
+        before = memory_kib(server.pid)
+        streams = []
+        self.addCleanup(lambda: [s.close() for s in streams])
+        for _ in range(OPEN_SESSIONS):
+            streams.append(self.open_stream(server))
+        used = memory_kib(server.pid) - before
+        self.assertLess(used, 16 * OPEN_SESSIONS, "KiB for all of them")
+        self.assertEqual(self.ask(server, body=LIST, headers=self.session(server)).status, 200)
+
+    def open_stream(self, server):
+        """A session of its own with its stream, on one connection."""
+        body = (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":'
+                b'{"protocolVersion":"2025-11-25"}}')
+        s = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+        s.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        reader = s.makefile("rb")
+        session, length = None, 0
+        while (line := reader.readline()) != b"\r\n":
+            name, _, value = line.partition(b":")
+            session = value.strip() if name.lower() == b"mcp-session-id" else session
+            length = int(value) if name.lower() == b"content-length" else length
+        reader.read(length)
+        s.sendall(b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
+                  b"Mcp-Session-Id: " + session + b"\r\n\r\n")
+        self.assertIn(b" 200 ", reader.readline())
+        return s
+
+    def test_memory_does_not_grow_with_calls(self):
+        """A hundred thousand calls of three kinds on one connection."""
+        server = self.serve()
+        own = self.session(server)
+        self.write("a.txt", "alpha\n")
+        head = HEAD + b"Mcp-Session-Id: %s\r\n" % own["Mcp-Session-Id"].encode()
+        bodies = [PING] + [
+            b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":'
+            b'{"workspace_id":"ws","path":"%s"}}}' % path for path in (b"a.txt", b"none")]
+        batch = b"".join(head + b"Content-Length: %d\r\n\r\n" % len(b) + b for b in bodies) * 10
+        calls = MANY_CALLS_SANITIZED if sanitized(server.pid) else MANY_CALLS
+        sizes = []
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as s:
+            reader = s.makefile("rb")
+            for turn in range(calls // 30):
+                s.sendall(batch)
+                for _ in range(30):
+                    status, length = answer_length(reader)
+                    self.assertEqual(status, 200)
+                    self.assertEqual(len(reader.read(length)), length)
+                if turn in (calls // 150, calls // 30 - 1):
+                    sizes.append(memory_kib(server.pid))
+        grown = sizes[1] - sizes[0]
+        self.assertLess(grown, 8 * 1024 if sanitized(server.pid) else 512, "KiB: %s" % sizes)
 
     def test_more_connections_than_files(self):
         """The one that was idle longest makes room."""
@@ -219,6 +306,29 @@ class Patience(HttpCase):
         self.assertEqual(status_of(got), 408)
         self.assertIn(b"HTTP_HEAD_MS", got)
         self.assertLess(time.monotonic() - began, 25)
+
+    def test_a_slow_body_is_given_up(self):
+        """Half of a body, then nothing; others are served meanwhile."""
+        server = self.serve()
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as s:
+            s.sendall(HEAD + b"Content-Length: 1000\r\n\r\n" + b" " * 500)
+            self.assertEqual(self.ask(server, body=LIST, headers=self.session(server)).status, 200)
+            got = s.recv(65536)
+        self.assertEqual(status_of(got), 408)
+        self.assertIn(b"HTTP_BODY_MS", got)
+
+    def test_two_servers_on_one_workspace(self):
+        """Each has its own sessions; what one writes the other reads."""
+        one, two = self.serve(), self.serve()
+        first, second = self.session(one), self.session(two)
+        self.assertEqual(self.ask(two, body=LIST, headers=first).status, 404)
+        patch = "*** Begin Patch\n*** Add File: b.txt\n+beta\n*** End Patch\n"
+        done = self.ask(one, headers=first, body=call("apply_patch", workspace_id="ws", patch=patch))
+        self.assertFalse(done.json["result"].get("isError"), done.body)
+        page = self.ask(two, headers=second, body=call("read", workspace_id="ws", path="b.txt"))
+        self.assertEqual(page.json["result"]["structuredContent"]["content"], "beta\n")
+        self.assertEqual(one.stop(), 0)
+        self.assertEqual(self.ask(two, body=LIST, headers=second).status, 200)
 
     def test_half_open(self):
         """A client that has sent everything and ends its side still gets its answer."""

@@ -96,6 +96,25 @@ static void test_refuses_policies(void **state)
     http_policy_fini(&p);
 }
 
+static void test_the_operators_token_is_another_one(void **state)
+{
+    (void)state;
+    static const char caller[] = "0123456789abcdef";
+    static const char own[] = "fedcba9876543210";
+    struct http_policy p = {0};
+    struct err e;
+    assert_int_equal(http_policy_set_token(&p, caller, &e), 0);
+    assert_int_equal(http_policy_set_operator_token(&p, "short", &e), -1);
+    assert_int_equal(http_policy_set_operator_token(&p, caller, &e), -1);
+    assert_null(strstr(e.message, caller));
+    assert_null(p.operator_token);
+    assert_int_equal(http_policy_set_operator_token(&p, own, &e), 0);
+    assert_true(http_policy_operator(&p, "Bearer fedcba9876543210", 23));
+    assert_false(http_policy_operator(&p, "Bearer 0123456789abcdef", 23));
+    assert_false(http_policy_bearer(&p, "Bearer fedcba9876543210", 23));
+    http_policy_fini(&p);
+}
+
 static void test_bearer(void **state)
 {
     (void)state;
@@ -133,6 +152,7 @@ int main(void)
         cmocka_unit_test(test_origins),
         cmocka_unit_test(test_refuses_policies),
         cmocka_unit_test(test_bearer),
+        cmocka_unit_test(test_the_operators_token_is_another_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

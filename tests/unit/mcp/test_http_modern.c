@@ -2,6 +2,7 @@
 #include "../../helpers/unit.h"
 #include "base/mem.h"
 #include "mcp/http_modern.h"
+#include "mcp/http_param.h"
 #include "wire/json.h"
 
 #include <string.h>
@@ -94,11 +95,63 @@ static void test_check(void **state)
     }
 }
 
+static void test_params(void **state)
+{
+    (void)state;
+    static const struct tool tool = {
+        .name = "t",
+        .schema = "{\"type\":\"object\",\"properties\":{"
+                  "\"region\":{\"type\":\"string\",\"x-mcp-header\":\"Region\"},"
+                  "\"n\":{\"type\":\"integer\",\"x-mcp-header\":\"N\"},"
+                  "\"dry\":{\"type\":\"boolean\",\"x-mcp-header\":\"Dry\"},"
+                  "\"plain\":{\"type\":\"string\"},"
+                  "\"in\":{\"type\":\"object\",\"properties\":{"
+                  "\"side\":{\"type\":\"string\",\"x-mcp-header\":\"Side\"}}}}}"};
+    static const struct {
+        const char *headers, *arguments;
+        bool fine;
+    } rows[] = {
+        {"", "{}", true},
+        {"", "{\"plain\":\"x\"}", true},
+        {"Mcp-Param-Region: eu\r\n", "{\"region\":\"eu\"}", true},
+        {"mcp-param-region:  eu \r\n", "{\"region\":\"eu\"}", true},
+        {"Mcp-Param-Region: =?base64?ZXU=?=\r\n", "{\"region\":\"eu\"}", true},
+        {"Mcp-Param-Region: =?base64?ZXU?=\r\n", "{\"region\":\"eu\"}", false},
+        {"Mcp-Param-Region: EU\r\n", "{\"region\":\"eu\"}", false},
+        {"", "{\"region\":\"eu\"}", false},
+        {"Mcp-Param-Region: eu\r\n", "{}", false},
+        {"Mcp-Param-Region: eu\r\n", "{\"region\":null}", false},
+        {"Mcp-Param-Region: eu\r\nMcp-Param-Region: eu\r\n", "{\"region\":\"eu\"}", false},
+        {"Mcp-Param-N: 7\r\n", "{\"n\":7}", true},
+        {"Mcp-Param-N: 07\r\n", "{\"n\":7}", false},
+        {"Mcp-Param-Dry: true\r\n", "{\"dry\":true}", true},
+        {"Mcp-Param-Dry: false\r\n", "{\"dry\":true}", false},
+        {"Mcp-Param-Side: l\r\n", "{\"in\":{\"side\":\"l\"}}", true},
+        {"", "{\"in\":{\"side\":\"l\"}}", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct http1_head head;
+        struct err e = {0};
+        autojson *arguments = NULL;
+        autofree char *text =
+            mem_printf("POST /mcp HTTP/1.1\r\nHost: x\r\n%s\r\n", rows[i].headers);
+        http1_head_init(&head, HTTP1_REQUEST);
+        assert_int_equal(http1_head_parse(&head, text, strlen(text), &e), 1);
+        assert_int_equal(json_parse(rows[i].arguments, strlen(rows[i].arguments), &arguments, &e),
+                         0);
+        int r = http_param_check(&head, &tool, arguments, &e);
+        if ((r == 0) != rows[i].fine || (r < 0 && e.code != ERR_HEADER_MISMATCH))
+            fail_msg("row %zu: %s", i, e.message);
+        assert_int_equal(http_param_check(&head, NULL, arguments, &e), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_decode),
         cmocka_unit_test(test_check),
+        cmocka_unit_test(test_params),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
