@@ -9,10 +9,15 @@
  */
 #include "base/log.h"
 #include "base/str.h"
+#include "gateway/approvals_cli.h"
 #include "gateway/options.h"
+#include "gateway/options_http.h"
+#include "gateway/store.h"
+#include "mcp/command_record.h"
 #include "mcp/http_server.h"
 #include "mcp/server.h"
 #include "mcp/stdio_peer.h"
+#include "mcp/task.h"
 #include "run/local.h"
 #include "run/remote.h"
 #include "run/workerproc.h"
@@ -39,6 +44,7 @@ struct gateway {
     struct options options;
     struct registry registry;
     uv_loop_t loop;
+    struct store store;
     struct runner *runner;
     struct server server;
     struct stdio_peer *transport; /* one of these two */
@@ -110,15 +116,28 @@ static int make_runner(struct gateway *g, struct err *e)
         .worker_bin = o->runtime_bin != NULL ? o->runtime_bin : found,
         .socket = o->runner_socket,
         .dir = o->runner_dir,
+        .durable_dir = o->runner_durable,
         .timeout_ms = o->timeout_ms,
         .max_processes = o->max_processes,
         .max_workspace_processes = o->max_workspace_processes,
     };
-    if (o->runner == OPTIONS_RUNNER_IN_PROCESS)
+    if (o->runner == OPTIONS_RUNNER_IN_PROCESS && o->runner_durable != NULL)
+        err_set(e, ERR_CONFIG_INVALID,
+                "--runner-durable needs --runner uds: processes of this program end with it");
+    else if (o->runner == OPTIONS_RUNNER_IN_PROCESS)
         make_local_runner(g);
     else
         g->runner = remote_runner_new(&g->loop, &options, e);
+    if (g->runner == NULL)
+        uv_run(&g->loop, UV_RUN_DEFAULT); /* what was begun of it closes itself */
     return g->runner == NULL ? -1 : 0;
+}
+
+/* May commands of ours, or of the last gateway, live on without it? */
+static bool commands_outlive(const struct options *o)
+{
+    bool other = o->runner_socket != NULL && o->runtime_bin == NULL;
+    return o->runner == OPTIONS_RUNNER_UDS && (o->runner_durable != NULL || other);
 }
 
 static struct facts limits_of(const struct options *o)
@@ -172,6 +191,7 @@ static void shut_down(struct gateway *g)
 {
     stdio_peer_free(g->transport);
     http_server_free(g->http);
+    task_free_all(&g->server);
     unwatch_signals(g);
     runner_free(g->runner);
     uv_run(&g->loop, UV_RUN_DEFAULT);
@@ -196,12 +216,35 @@ static int start_http(struct gateway *g, struct err *e)
     const struct http_options options = {.host = o->host,
                                          .port = (uint16_t)o->port,
                                          .token = o->token,
+                                         .operator_token = o->operator_token,
+                                         .rules = &g->registry,
+                                         .oauth = options_has_oauth(&g->options) ? &o->oauth : NULL,
                                          .hosts = &o->allow_hosts,
                                          .origins = &o->allow_origins,
                                          .unix_path = o->unix_socket,
                                          .activated = o->activated};
     g->http = http_server_new(&g->server, &options, e);
     return g->http != NULL ? 0 : -1;
+}
+
+/* Who reads a token is who it is for; who writes the keys makes tokens; who reaches the socket is a
+ * client, or the worker's gateway. */
+static int keep_from_commands(const struct options *o, struct registry *r, struct err *e)
+{
+    const struct {
+        const char *what, *path;
+    } all[] = {{"--token-file", o->http.token_file},
+               {"--operator-token-file", o->http.operator_token_file},
+               {"--oauth-keys", o->http.oauth.keys_file},
+               {"--unix-socket", o->http.unix_socket},
+               {"--runner-socket", o->runner_socket},
+               {"--runner-dir", o->runner_dir},
+               {"--runner-durable", o->runner_durable}};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        if (store_keep_from_commands(r, all[i].what, all[i].path, e) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int serve(struct gateway *g)
@@ -212,12 +255,19 @@ static int serve(struct gateway *g)
         return print_err(&e);
     if (g->registry.n == 0)
         log_warn("no workspace is registered; use --workspace or --config");
-    if (make_runner(g, &e) < 0)
+    bool outlive = commands_outlive(&g->options);
+    if (keep_from_commands(&g->options, &g->registry, &e) < 0 ||
+        store_open(&g->store, g->options.ledger, outlive, &g->registry, &e) < 0 ||
+        make_runner(g, &e) < 0)
         return print_err(&e);
-    server_init(&g->server, &g->loop, &g->registry, g->runner, &limits);
+    server_init(&g->server, &g->loop, &g->registry, g->runner, g->store.ledger, &limits);
+    g->server.journals = g->store.journals;
+    g->server.commands_outlive = outlive;
     watch_signals(g);
     int status = 0;
-    if ((g->options.http.on ? start_http(g, &e) : start_stdio(g, &e)) < 0) {
+    if (outlive && command_records_adopt(g->server.commands, &e) < 0)
+        status = print_err(&e);
+    else if ((g->options.http.on ? start_http(g, &e) : start_stdio(g, &e)) < 0) {
         status = print_err(&e);
     } else {
         server_start_probe(&g->server);
@@ -249,10 +299,11 @@ static int doctor(struct gateway *g)
     runner_free(g->runner);
     uv_run(&g->loop, UV_RUN_DEFAULT);
     facts_report(&facts, &report);
+    bool ledger = store_report(g->options.ledger, &report);
     int status = print_text(&report);
     if (status != 0)
         return status;
-    return facts.probed && facts.probe.works ? 0 : 1;
+    return facts.probed && facts.probe.works && ledger ? 0 : 1;
 }
 
 static int act(struct gateway *g)
@@ -276,6 +327,8 @@ static int act(struct gateway *g)
 static int run(struct gateway *g, int argc, char *const *argv)
 {
     struct err e;
+    if (argc > 1 && str_eq(argv[1], "approvals"))
+        return approvals_cli(argc - 1, argv + 1);
     if (options_read(&g->options, argc, argv, &e) < 0)
         return print_err(&e);
     log_setup("codespace-mcp", g->options.log_level);
@@ -294,6 +347,7 @@ int main(int argc, char **argv)
     ensure(uv_loop_init(&g.loop) == 0);
     int status = run(&g, argc, argv);
     uv_loop_close(&g.loop);
+    store_close(&g.store);
     registry_fini(&g.registry);
     options_fini(&g.options);
     return status;

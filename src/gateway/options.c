@@ -24,6 +24,13 @@ static int set_config(struct options *o, const char *name, const char *value, st
     return 0;
 }
 
+/* Empty, as a variable may be: in memory. */
+static int set_ledger(struct options *o, const char *name, const char *value, struct err *e)
+{
+    o->ledger = value;
+    return 0;
+}
+
 static int set_require(struct options *o, const char *name, const char *value, struct err *e)
 {
     o->require_sandbox = true;
@@ -112,6 +119,11 @@ static int set_runner_dir(struct options *o, const char *name, const char *value
     return set_path(&o->runner_dir, name, value, e);
 }
 
+static int set_runner_durable(struct options *o, const char *name, const char *value, struct err *e)
+{
+    return set_path(&o->runner_durable, name, value, e);
+}
+
 static int set_doctor(struct options *o, const char *name, const char *value, struct err *e)
 {
     o->action = OPTIONS_DOCTOR;
@@ -136,6 +148,9 @@ static const struct option table[] = {
     {"--config", "FILE", "CODESPACE_CONFIG", set_config, "register the workspaces of a JSON file"},
     {"--require-sandbox", NULL, NULL, set_require,
      "run no command without the sandbox, in no workspace"},
+    {"--ledger", "FILE", "CODESPACE_OPERATIONS_DB", set_ledger,
+     "keep operations, approvals and works in this SQLite file (default: in memory)"},
+    {"--operations-db", "FILE", NULL, set_ledger, "the same as --ledger"},
     {"--transport", "NAME", NULL, set_transport, "stdio (default) or http"},
     OPTIONS_HTTP_ROWS{"--log-level", "LEVEL", "CODESPACE_LOG", set_log,
                       "error, warn (default), info or debug; logs go to standard error"},
@@ -153,6 +168,8 @@ static const struct option table[] = {
      "uds without --runtime-bin: the socket of a worker that runs already"},
     {"--runner-dir", "DIR", "CODESPACE_RUNNER_DIR", set_runner_dir,
      "uds: where the private directory of the socket is made (default TMPDIR)"},
+    {"--runner-durable", "DIR", "CODESPACE_RUNNER_DURABLE", set_runner_durable,
+     "uds: the worker of DIR outlives this program; started when none is there"},
     {"--doctor", NULL, NULL, set_doctor,
      "tell what the sandbox can do on this machine; exit 0 when it works"},
     {"--version", NULL, NULL, set_version, "print the version"},
@@ -163,6 +180,7 @@ void options_help(struct buf *out)
 {
     buf_puts(out,
              "Usage: codespace-mcp [--workspace [ID=]DIR]... [--config FILE] [OPTION]...\n"
+             "       codespace-mcp approvals list|show|grant|deny --ledger FILE [ID]\n"
              "Serves execution tools for AI agents over MCP, on standard input and output or over "
              "HTTP.\n\n");
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {

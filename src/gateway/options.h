@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "core/oauth.h"
 #include "core/registry.h"
 
 #include <stdbool.h>
@@ -26,9 +27,12 @@ struct options_http {
     uint64_t port;
     char *token;            /* owned; NULL = none */
     const char *token_file; /* read by options_token() */
+    char *operator_token;   /* the same of the operator */
+    const char *operator_token_file;
     struct strv allow_hosts, allow_origins;
     const char *unix_socket;
     bool activated;
+    struct oauth_options oauth; /* borrowed; see options_has_oauth() */
 };
 
 enum options_action { OPTIONS_SERVE, OPTIONS_DOCTOR, OPTIONS_VERSION, OPTIONS_HELP };
@@ -38,6 +42,7 @@ struct options {
     struct strv workspaces; /* [ID=]DIR */
     const char *config;     /* borrowed; NULL = none */
     bool require_sandbox;
+    const char *ledger; /* borrowed; NULL = in memory */
     struct options_http http;
     enum log_level log_level;
     uint64_t timeout_ms;              /* 0 = the runner's default */
@@ -45,6 +50,7 @@ struct options {
     uint64_t max_workspace_processes; /* 0 = no limit but the runner's */
     enum options_runner runner;
     const char *runtime_bin, *runner_socket, *runner_dir; /* borrowed; NULL = not named */
+    const char *runner_durable;                           /* the same */
 };
 
 /* Environment first, then the arguments, so that an argument wins. Errors: INVALID_ARGUMENT. */
@@ -54,7 +60,8 @@ void options_fini(struct options *o);
 /* Load everything the options name into an empty registry. Errors: CONFIG_INVALID. */
 int options_registry(const struct options *o, struct registry *r, struct err *e);
 
-/* Make http.token what the file says, when one is named. Errors: CONFIG_INVALID. */
+/* Make http.token and http.operator_token what their files say, when they are named. Errors:
+ * CONFIG_INVALID. */
 int options_token(struct options *o, struct err *e);
 
 /* The text of --help. */

@@ -38,22 +38,37 @@ int options_set_port(struct options *o, const char *name, const char *value, str
 }
 
 /* Blanks around it are dropped; a blank one is none. */
-static void take_token(struct options *o, const char *value)
+static void take_token(char **token, const char *value)
 {
     static const char blanks[] = " \t\r\n";
     value += strspn(value, blanks);
     size_t n = strlen(value);
     while (n > 0 && strchr(blanks, value[n - 1]) != NULL)
         n--;
-    free(o->http.token);
-    o->http.token = n > 0 ? mem_dup(value, n) : NULL;
+    free(*token);
+    *token = n > 0 ? mem_dup(value, n) : NULL;
 }
 
 int options_set_token(struct options *o, const char *name, const char *value, struct err *e)
 {
-    take_token(o, value);
+    take_token(&o->http.token, value);
     unsetenv(name);
     return 0;
+}
+
+int options_set_operator_token(struct options *o, const char *name, const char *value,
+                               struct err *e)
+{
+    take_token(&o->http.operator_token, value);
+    unsetenv(name);
+    return 0;
+}
+
+int options_set_operator_token_file(struct options *o, const char *name, const char *value,
+                                    struct err *e)
+{
+    o->http.operator_token_file = value;
+    return not_empty(name, value, e);
 }
 
 int options_set_token_file(struct options *o, const char *name, const char *value, struct err *e)
@@ -97,29 +112,73 @@ int options_set_activation(struct options *o, const char *name, const char *valu
     return 0;
 }
 
-int options_token(struct options *o, struct err *e)
+int options_set_oauth_issuer(struct options *o, const char *name, const char *value, struct err *e)
+{
+    o->http.oauth.issuer = value;
+    return not_empty(name, value, e);
+}
+
+int options_set_oauth_resource(struct options *o, const char *name, const char *value,
+                               struct err *e)
+{
+    o->http.oauth.resource = value;
+    return not_empty(name, value, e);
+}
+
+int options_set_oauth_keys(struct options *o, const char *name, const char *value, struct err *e)
+{
+    o->http.oauth.keys_file = value;
+    return not_empty(name, value, e);
+}
+
+int options_set_oauth_scope(struct options *o, const char *name, const char *value, struct err *e)
+{
+    o->http.oauth.scopes = value;
+    return not_empty(name, value, e);
+}
+
+bool options_has_oauth(const struct options *o)
+{
+    const struct oauth_options *a = &o->http.oauth;
+    return a->issuer != NULL || a->resource != NULL || a->keys_file != NULL || a->scopes != NULL;
+}
+
+static int read_token(const char *flag, const char *file, char **token, struct err *e)
 {
     char text[HTTP_TOKEN_MAX + 16];
-    if (o->http.token_file == NULL)
+    if (file == NULL)
         return 0;
-    autofd int fd = open(o->http.token_file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    autofd int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
     if (n < 0)
-        return err_sys(e, ERR_CONFIG_INVALID, errno, "--token-file %.256s", o->http.token_file);
+        return err_sys(e, ERR_CONFIG_INVALID, errno, "%s %.256s", flag, file);
     text[n] = '\0';
-    take_token(o, text);
+    take_token(token, text);
     explicit_bzero(text, sizeof(text));
-    if (o->http.token == NULL || (size_t)n == sizeof(text) - 1)
-        return err_set(e, ERR_CONFIG_INVALID, "--token-file %.256s: holds no token, or too much",
-                       o->http.token_file);
+    if (*token == NULL || (size_t)n == sizeof(text) - 1)
+        return err_set(e, ERR_CONFIG_INVALID, "%s %.256s: holds no token, or too much", flag, file);
     return 0;
+}
+
+int options_token(struct options *o, struct err *e)
+{
+    struct options_http *h = &o->http;
+    if (read_token("--token-file", h->token_file, &h->token, e) < 0)
+        return -1;
+    return read_token("--operator-token-file", h->operator_token_file, &h->operator_token, e);
+}
+
+static void forget(char *token)
+{
+    if (token != NULL)
+        explicit_bzero(token, strlen(token));
+    free(token);
 }
 
 void options_http_fini(struct options_http *h)
 {
-    if (h->token != NULL)
-        explicit_bzero(h->token, strlen(h->token));
-    free(h->token);
+    forget(h->token);
+    forget(h->operator_token);
     strv_fini(&h->allow_hosts);
     strv_fini(&h->allow_origins);
 }

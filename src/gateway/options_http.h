@@ -24,10 +24,19 @@ int options_set_host(struct options *o, const char *name, const char *value, str
 int options_set_port(struct options *o, const char *name, const char *value, struct err *e);
 int options_set_token(struct options *o, const char *name, const char *value, struct err *e);
 int options_set_token_file(struct options *o, const char *name, const char *value, struct err *e);
+int options_set_operator_token(struct options *o, const char *name, const char *value,
+                               struct err *e);
+int options_set_operator_token_file(struct options *o, const char *name, const char *value,
+                                    struct err *e);
 int options_set_allow_host(struct options *o, const char *name, const char *value, struct err *e);
 int options_set_allow_origin(struct options *o, const char *name, const char *value, struct err *e);
 int options_set_unix_socket(struct options *o, const char *name, const char *value, struct err *e);
 int options_set_activation(struct options *o, const char *name, const char *value, struct err *e);
+int options_set_oauth_issuer(struct options *o, const char *name, const char *value, struct err *e);
+int options_set_oauth_resource(struct options *o, const char *name, const char *value,
+                               struct err *e);
+int options_set_oauth_keys(struct options *o, const char *name, const char *value, struct err *e);
+int options_set_oauth_scope(struct options *o, const char *name, const char *value, struct err *e);
 int options_refuse_token(struct options *o, const char *name, const char *value, struct err *e);
 
 #define OPTIONS_HTTP_ROWS                                                                          \
@@ -41,6 +50,19 @@ int options_refuse_token(struct options *o, const char *name, const char *value,
         {NULL, "TOKEN", "CODESPACE_HTTP_TOKEN", options_set_token, "the same in a variable"},      \
         {"--token", "TOKEN", NULL, options_refuse_token,                                           \
          "refused: a command line is not secret; use --token-file"},                               \
+        {"--operator-token-file", "FILE", "CODESPACE_OPERATOR_TOKEN_FILE",                         \
+         options_set_operator_token_file,                                                          \
+         "another token, in a file: who has it decides held calls and writes the inbox"},          \
+        {NULL, "TOKEN", "CODESPACE_OPERATOR_TOKEN", options_set_operator_token,                    \
+         "the same in a variable"},                                                                \
+        {"--oauth-issuer", "URI", "CODESPACE_OAUTH_ISSUER", options_set_oauth_issuer,              \
+         "take access tokens (JWT) of this issuer; with the next two"},                            \
+        {"--oauth-resource", "URI", "CODESPACE_OAUTH_RESOURCE", options_set_oauth_resource,        \
+         "what tokens must be for: the URI by which clients reach /mcp"},                          \
+        {"--oauth-keys", "FILE", "CODESPACE_OAUTH_KEYS", options_set_oauth_keys,                   \
+         "the issuer's public keys: a JSON Web Key Set"},                                          \
+        {"--oauth-scope", "SCOPES", "CODESPACE_OAUTH_SCOPE", options_set_oauth_scope,              \
+         "scopes that a token must have, with blanks between them"},                               \
         {"--allow-host", "HOST[:PORT]", NULL, options_set_allow_host,                              \
          "another name by which clients may reach the server (may be repeated)"},                  \
         {"--allow-origin", "ORIGIN", NULL, options_set_allow_origin,                               \
@@ -49,6 +71,9 @@ int options_refuse_token(struct options *o, const char *name, const char *value,
          "listen on a Unix socket instead, for this user only"},                                   \
         {"--socket-activation", NULL, NULL, options_set_activation,                                \
          "serve on the sockets that the service manager opened (LISTEN_FDS)"},
+
+/* Was any of the --oauth options given? */
+bool options_has_oauth(const struct options *o);
 
 void options_http_fini(struct options_http *h);
 

@@ -14,12 +14,18 @@ struct ask {
     ask_fn done;
 };
 
-bool ask_client_has(const struct request *rq, const char *capability)
+struct json_object *ask_client_capability(const struct request *rq, const char *capability)
 {
     struct json_object *all = rq->session != NULL ? rq->session->capabilities : NULL;
     if (rq->modern)
         all = meta_get(json_get(rq->message, "params"), META_CAPABILITIES);
-    return json_object_is_type(json_get(all, capability), json_type_object);
+    struct json_object *one = json_get(all, capability);
+    return json_object_is_type(one, json_type_object) ? one : NULL;
+}
+
+bool ask_client_has(const struct request *rq, const char *capability)
+{
+    return ask_client_capability(rq, capability) != NULL;
 }
 
 void ask_refuse(struct request *rq, const char *capability)
@@ -75,6 +81,15 @@ void ask_answered(struct session *s, const struct rpc_message *m, struct json_ob
         done(rq, json_get(message, "result"));
         return;
     }
+}
+
+bool ask_waits(struct session *s, const struct request *rq)
+{
+    list_each (it, &s->asks) {
+        if (container_of(it, struct ask, node)->rq == rq)
+            return true;
+    }
+    return false;
 }
 
 void ask_drop(struct session *s, const struct request *rq)

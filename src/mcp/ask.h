@@ -21,6 +21,9 @@ typedef void (*ask_fn)(struct request *rq, struct json_object *result);
 /* Does the client have that capability ("sampling", "elicitation", "roots")? Of both eras. */
 bool ask_client_has(const struct request *rq, const char *capability);
 
+/* What it said of it: an object, or NULL. */
+struct json_object *ask_client_capability(const struct request *rq, const char *capability);
+
 /* Answer that the client did not declare what the call needs. Frees the request. */
 void ask_refuse(struct request *rq, const char *capability);
 
@@ -29,6 +32,9 @@ bool ask_client(struct request *rq, const char *method, const char *params, ask_
 
 /* A response came in. Unknown ones are ignored. */
 void ask_answered(struct session *s, const struct rpc_message *m, struct json_object *message);
+
+/* Does the call wait for the client's answer? */
+bool ask_waits(struct session *s, const struct request *rq);
 
 /* The call ends: nobody waits for its questions any more. */
 void ask_drop(struct session *s, const struct request *rq);

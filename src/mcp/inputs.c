@@ -52,6 +52,7 @@ static void write_state(struct request *rq, struct jsonw *w, const char *state)
 void inputs_require(struct request *rq, const char *requests, const char *state)
 {
     ensure(rq->modern && (requests != NULL || state != NULL));
+    rq->bare = true;
     struct jsonw *w = request_answer(rq);
     if (requests != NULL) {
         jsonw_key(w, "inputRequests");

@@ -5,6 +5,7 @@
 #include "mcp/listen.h"
 #include "mcp/meta.h"
 #include "mcp/provider.h"
+#include "mcp/task_methods.h"
 #include "wire/json.h"
 
 #include <string.h>
@@ -39,7 +40,7 @@ static void write_initialize(struct session *s, struct jsonw *w)
     jsonw_object(w);
     jsonw_kstr(w, "protocolVersion", s->version);
     jsonw_key(w, "capabilities");
-    provider_write_capabilities(s->server->provider, false, w);
+    provider_write_capabilities(s->server->provider, s->version, w);
     jsonw_key(w, "serverInfo");
     meta_write_server_info(w);
     write_instructions(s->server, w);
@@ -78,7 +79,7 @@ static void answer_discover(struct request *rq)
         jsonw_str(w, *v);
     jsonw_array_end(w);
     jsonw_key(w, "capabilities");
-    provider_write_capabilities(rq->server->provider, true, w);
+    provider_write_capabilities(rq->server->provider, NULL, w);
     write_instructions(rq->server, w);
     request_finish(rq);
 }
@@ -172,6 +173,11 @@ static const struct method methods[] = {
      resources_unsubscribe_run},
     {"completion/complete", RPC_REQUEST, METHOD_BOTH, PROVIDES_COMPLETION, true,
      prompts_complete_run},
+    {"tasks/get", RPC_REQUEST, METHOD_BOTH, PROVIDES_TASKS, true, tasks_get_run},
+    {"tasks/cancel", RPC_REQUEST, METHOD_BOTH, PROVIDES_TASKS, true, tasks_cancel_run},
+    {"tasks/result", RPC_REQUEST, METHOD_LEGACY, PROVIDES_TASKS, true, tasks_result_run},
+    {"tasks/list", RPC_REQUEST, METHOD_LEGACY, PROVIDES_TASKS, true, tasks_list_run},
+    {"tasks/update", RPC_REQUEST, METHOD_MODERN, PROVIDES_TASKS, true, tasks_update_run},
     {"logging/setLevel", RPC_REQUEST, METHOD_LEGACY, PROVIDES_LOGGING, true, run_set_level},
     {"notifications/initialized", RPC_NOTIFICATION, METHOD_LEGACY, 0, false, run_initialized},
     {"notifications/cancelled", RPC_NOTIFICATION, METHOD_BOTH, 0, false, run_cancelled},

@@ -2,11 +2,14 @@
 #include "mcp/request.h"
 
 #include "base/escape.h"
+#include "mcp/approval_gate.h"
 #include "mcp/ask.h"
+#include "mcp/command_record.h"
 #include "mcp/listen.h"
 #include "mcp/meta.h"
 #include "mcp/session.h"
 #include "mcp/tool.h"
+#include "mcp/work_hint.h"
 #include "wire/json.h"
 
 #include <string.h>
@@ -24,6 +27,7 @@ struct request *request_new(const struct inbound *in, const struct tool *tool)
     rq->modern = in->modern;
     rq->tool = tool;
     rq->id = in->m.id;
+    rq->hinted = in->session->approved == NULL;
     rq->message = json_object_get(in->message);
     rq->state = rq + 1;
     rq->out = server->spare;
@@ -55,6 +59,9 @@ static void request_free(struct request *rq)
         rq->tool->fini(rq);
     notice_stop(rq);
     listen_end(rq);
+    approval_gate_end(rq);
+    command_claim_end(rq);
+    work_hint_end(rq);
     if (s != NULL)
         ask_drop(s, rq);
     json_object_put(rq->message);
@@ -72,10 +79,10 @@ bool request_given(const struct request *rq, const char *argument)
 /* A tool of ours answers with one object, shown twice; others write their result themselves. */
 static bool has_structure(const struct request *rq)
 {
-    return rq->tool != NULL && !(rq->tool->hints & TOOL_CONTENT);
+    return rq->tool != NULL && !rq->bare && !(rq->tool->hints & TOOL_CONTENT);
 }
 
-struct jsonw *request_answer(struct request *rq)
+static void put_head(struct request *rq)
 {
     static const char head[] = "{\"structuredContent\":";
     struct buf *m = &rq->out;
@@ -83,6 +90,12 @@ struct jsonw *request_answer(struct request *rq)
     if (has_structure(rq))
         buf_put(m, head, sizeof(head) - 1);
     rq->body = m->len;
+}
+
+struct jsonw *request_answer(struct request *rq)
+{
+    struct buf *m = &rq->out;
+    put_head(rq);
     jsonw_init(&rq->w, m);
     jsonw_object(&rq->w);
     return &rq->w;
@@ -117,9 +130,8 @@ static void put_tail(const struct request *rq, struct buf *m, const char *result
     buf_putc(m, '}');
 }
 
-static void render_as(struct request *rq, const char *result_type)
+static void put_rest(struct request *rq, const char *result_type)
 {
-    jsonw_object_end(&rq->w);
     if (has_structure(rq))
         put_text(rq);
     put_tail(rq, &rq->out, result_type);
@@ -127,9 +139,23 @@ static void render_as(struct request *rq, const char *result_type)
     rq->rendered = true;
 }
 
+static void render_as(struct request *rq, const char *result_type)
+{
+    jsonw_object_end(&rq->w);
+    put_rest(rq, result_type);
+}
+
+static void render_now(struct request *rq)
+{
+    work_hint_write(rq, rq->in_pool);
+    render_as(rq, "complete");
+}
+
+/* On the loop a hint cannot be looked up: then it is left to request_finish(). */
 void request_render(struct request *rq)
 {
-    render_as(rq, "complete");
+    if (rq->in_pool || !work_hint_is_due(rq))
+        render_now(rq);
 }
 
 static void deliver(struct request *rq)
@@ -153,10 +179,24 @@ void request_error(struct request *rq, const struct err *e, const struct buf *da
     deliver(rq);
 }
 
-void request_finish(struct request *rq)
+static void finish_now(struct request *rq)
 {
     if (!rq->rendered)
-        request_render(rq);
+        render_now(rq);
+    deliver(rq);
+}
+
+void request_finish(struct request *rq)
+{
+    if (rq->rendered || !work_hint_begin(rq, finish_now))
+        finish_now(rq);
+}
+
+void request_finish_json(struct request *rq, const struct buf *object)
+{
+    put_head(rq);
+    buf_put(&rq->out, buf_bytes(object), object->len);
+    put_rest(rq, "complete");
     deliver(rq);
 }
 
@@ -174,12 +214,21 @@ void request_fail(struct request *rq, const struct err *e)
     request_fail_operation(rq, e, NULL);
 }
 
+/* For whoever watches a client at work: what it was told. */
+static void log_refusal(struct request *rq, const struct err *e)
+{
+    autobuf line = BUF_INIT;
+    if (rq->session == NULL)
+        return;
+    buf_printf(&line, "%s: %s: %s", rq->tool->name, err_info(e->code)->name, e->message);
+    notice_log(rq, NOTICE_DEBUG, buf_cstr(&line));
+}
+
 /* An error has no structure, since it does not fit the tool's output schema. */
 void request_fail_operation(struct request *rq, const struct err *e, const char *operation_id)
 {
     autobuf text = BUF_INIT;
     struct jsonw w;
-    ensure(rq->tool != NULL && rq->out.len == 0);
     jsonw_init(&w, &text);
     jsonw_object(&w);
     jsonw_kstr(&w, "code", err_info(e->code)->name);
@@ -187,9 +236,16 @@ void request_fail_operation(struct request *rq, const struct err *e, const char 
     if (operation_id != NULL)
         jsonw_kstr(&w, "operation_id", operation_id);
     jsonw_object_end(&w);
+    log_refusal(rq, e);
+    request_fail_body(rq, &text);
+}
+
+void request_fail_body(struct request *rq, const struct buf *body)
+{
+    ensure(rq->tool != NULL && rq->out.len == 0);
     rpc_write_result_head(&rq->out, &rq->id);
     buf_puts(&rq->out, "{\"content\":[{\"type\":\"text\",\"text\":\"");
-    jsonw_escape(&rq->out, buf_bytes(&text), text.len);
+    jsonw_escape(&rq->out, buf_bytes(body), body->len);
     buf_puts(&rq->out, "\"}],\"isError\":true}");
     put_tail(rq, &rq->out, "complete");
     buf_putc(&rq->out, '}');
@@ -246,6 +302,7 @@ void request_cancel(struct request *rq)
     rq->session = NULL;
     rq->peer = NULL;
     atomic_store(&rq->stop, true);
+    work_hint_cancel(rq);
     if (!list_empty(&rq->wait))
         list_remove(&rq->wait);
     else if (rq->tool != NULL && rq->tool->cancel != NULL)

@@ -23,12 +23,15 @@
 #include <stdatomic.h>
 #include <uv.h>
 
+struct approval_gate;
+struct command_way;
 struct inbound;
 struct listener;
 struct peer;
 struct session;
 struct ticker;
 struct tool;
+struct work_hint_state;
 struct request;
 
 typedef void (*request_fn)(struct request *rq);
@@ -43,13 +46,18 @@ struct request {
     bool cached;             /* and how long it may be kept */
     const struct tool *tool; /* NULL: not a tool's; the answer is the whole result */
     struct rpc_id id;
-    struct json_object *message; /* what the arguments borrow from */
-    struct json_object *args;    /* of a tool */
-    struct ticker *ticker;       /* mcp/notice */
-    struct listener *listener;   /* mcp/listen */
-    struct buf out;              /* what is sent, as it is put together */
-    size_t body;                 /* where the tool's answer starts in it */
-    bool rendered;               /* the message is complete */
+    struct json_object *message;  /* what the arguments borrow from */
+    struct json_object *args;     /* of a tool */
+    struct ticker *ticker;        /* mcp/notice */
+    struct listener *listener;    /* mcp/listen */
+    struct approval_gate *gate;   /* mcp/approval_gate */
+    struct command_way *claim;    /* mcp/command_record */
+    struct work_hint_state *hint; /* mcp/work_hint */
+    bool hinted;                  /* a client's call: the answer may carry a hint */
+    bool bare;                    /* the answer is the result itself, though a tool's */
+    struct buf out;               /* what is sent, as it is put together */
+    size_t body;                  /* where the tool's answer starts in it */
+    bool rendered;                /* the message is complete */
     struct jsonw w;
     request_fn resume;
     request_fn work, after;
@@ -85,6 +93,10 @@ void request_finish_as(struct request *rq, const char *result_type);
 /* Answer with a JSON-RPC error; `data` is JSON text or NULL. Frees the request. */
 void request_error(struct request *rq, const struct err *e, const struct buf *data);
 
+/* The same as request_answer() and request_finish() for an answer that is JSON text already: one
+ * object. */
+void request_finish_json(struct request *rq, const struct buf *object);
+
 /* Send `json` (one object) as the whole result, free the request. For those that are no tool's. */
 void request_finish_text(struct request *rq, const struct buf *json);
 
@@ -92,6 +104,8 @@ void request_finish_text(struct request *rq, const struct buf *json);
  * operation_id when it is not NULL. Frees the call. */
 void request_fail(struct request *rq, const struct err *e);
 void request_fail_operation(struct request *rq, const struct err *e, const char *operation_id);
+/* The same with the JSON object written by the caller. */
+void request_fail_body(struct request *rq, const struct buf *body);
 
 /* Run `work` on a thread, then `after` on the loop. `coming` is about how large the answer will be
  * (bytes). */

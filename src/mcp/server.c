@@ -4,24 +4,30 @@
 #include "core/version_cache.h"
 
 #include "base/log.h"
+#include "mcp/command_record.h"
 #include "mcp/provider.h"
+#include "mcp/recorder.h"
 #include "mcp/request.h"
 
 #include <sys/random.h>
 
 void server_init(struct server *s, uv_loop_t *loop, const struct registry *registry,
-                 struct runner *runner, const struct facts *limits)
+                 struct runner *runner, struct ledger *ledger, const struct facts *limits)
 {
     *s = (struct server){.loop = loop,
                          .registry = registry,
                          .provider = &provider_product,
                          .runner = runner,
+                         .ledger = ledger,
                          .facts = *limits,
                          .versions = version_cache_new()};
-    operations_init(&s->operations);
+    ensure(ledger != NULL);
+    s->recorder = recorder_new(loop, ledger);
+    s->commands = command_records_new(s);
     list_init(&s->waiting);
     list_init(&s->sessions);
     list_init(&s->listeners);
+    list_init(&s->tasks);
     ensure(getrandom(s->state_key, sizeof(s->state_key), 0) == sizeof(s->state_key));
 }
 
@@ -34,8 +40,16 @@ void server_fini(struct server *s)
         free(l);
     }
     map_fini(&s->lanes);
+    command_records_free(s->commands);
+    recorder_free(s->recorder);
+    pos = 0;
+    for (struct workspace *w; (w = map_next(&s->searchers, &pos, NULL)) != NULL;) {
+        free(w->id);
+        free(w->mounts);
+        free(w);
+    }
+    map_fini(&s->searchers);
     version_cache_free(s->versions);
-    operations_fini(&s->operations);
     buf_fini(&s->tools_list);
     buf_fini(&s->spare);
     json_parser_fini(&s->parser);
@@ -61,6 +75,34 @@ static void probed(void *user, const struct probe_result *result)
 void server_start_probe(struct server *s)
 {
     runner_probe(s->runner, probed, s);
+}
+
+/* What is not replaced is borrowed from the registry. */
+static struct workspace *make_searcher(const struct workspace *ws)
+{
+    struct workspace *w = mem_new(struct workspace);
+    *w = *ws;
+    w->id = mem_printf("%s/search", ws->id); /* no workspace can be called so */
+    w->profile = PROFILE_READ_ONLY;
+    w->network = NETWORK_RESTRICTED;
+    w->sandbox = SANDBOX_REQUIRED;
+    w->shared_tmp = false;
+    w->mounts = mem_zalloc(ws->n_mounts + 1, sizeof(*w->mounts));
+    for (size_t i = 0; i < ws->n_mounts; i++) {
+        w->mounts[i] = ws->mounts[i];
+        w->mounts[i].writable = false;
+    }
+    return w;
+}
+
+const struct workspace *server_searcher(struct server *s, const struct workspace *ws)
+{
+    struct workspace *w = map_get(&s->searchers, ws->id);
+    if (w == NULL) {
+        w = make_searcher(ws);
+        map_set(&s->searchers, ws->id, w);
+    }
+    return w;
 }
 
 struct lane *server_lane(struct server *s, const struct workspace *ws)

@@ -12,7 +12,6 @@
 
 #include "base/list.h"
 #include "core/facts.h"
-#include "core/operations.h"
 #include "core/registry.h"
 #include "mcp/lane.h"
 #include "run/runner.h"
@@ -27,18 +26,30 @@
 /* Bytes of the key that seals what a client keeps for us (mcp/inputs). */
 #define SERVER_KEY_BYTES 32
 
+struct command_records;
+struct journal_roots;
+struct ledger;
 struct provider;
+struct recorder;
 
 struct server {
     uv_loop_t *loop;
     const struct registry *registry;
     const struct provider *provider; /* what is served; the product's unless it is set */
     struct runner *runner;
-    struct facts facts; /* `probed` turns true once */
-    struct operations operations;
-    struct map lanes;      /* workspace id -> struct lane */
-    struct list sessions;  /* all there are */
-    struct list listeners; /* mcp/listen */
+    struct ledger *ledger;            /* never NULL; its functions block: on the pool only */
+    struct journal_roots *journals;   /* of patches; NULL = none, set after server_init() */
+    struct recorder *recorder;        /* what the ledger learns later */
+    struct command_records *commands; /* that run */
+    bool commands_outlive;            /* this server: a durable worker has them */
+    struct facts facts;               /* `probed` turns true once */
+    struct map lanes;                 /* workspace id -> struct lane */
+    struct map searchers;             /* workspace id -> struct workspace, see server_searcher() */
+    struct list sessions;             /* all there are */
+    struct list listeners;            /* mcp/listen */
+    uint64_t session_serial;
+    struct list tasks;            /* mcp/task */
+    struct resource_watch *watch; /* of what is subscribed to; NULL while nothing is */
     unsigned char state_key[SERVER_KEY_BYTES];
     struct list waiting;            /* calls until the probe has answered */
     struct buf tools_list;          /* the answer of tools/list once it is known for good */
@@ -49,13 +60,19 @@ struct server {
 
 /* Everything is borrowed; `limits` are the facts that do not come from the probe. */
 void server_init(struct server *s, uv_loop_t *loop, const struct registry *registry,
-                 struct runner *runner, const struct facts *limits);
+                 struct runner *runner, struct ledger *ledger, const struct facts *limits);
 
 /* After all sessions are gone, the runner is freed and the loop has run empty. */
 void server_fini(struct server *s);
 
 /* Ask the runner once what the sandbox can do here. */
 void server_start_probe(struct server *s);
+
+/* The workspace as the search program sees it, for the runner: the same root and the same hidden
+ * places, but all of it read-only, without a network, never without the sandbox. So a workspace
+ * whose profile runs no commands can be searched, and a start needs no look for what would have to
+ * be kept from being written. Lives as long as the server. */
+const struct workspace *server_searcher(struct server *s, const struct workspace *ws);
 
 /* The lane of a workspace's root (the registry lets no two workspaces share one). */
 struct lane *server_lane(struct server *s, const struct workspace *ws);

@@ -4,6 +4,7 @@
 #include "mcp/ask.h"
 #include "mcp/meta.h"
 #include "mcp/methods.h"
+#include "mcp/resource_watch.h"
 #include "mcp/tool.h"
 #include "wire/json.h"
 
@@ -14,6 +15,7 @@ static const struct rpc_id no_id;
 void session_init(struct session *s, struct server *server, struct peer *peer)
 {
     *s = (struct session){.server = server, .peer = peer, .log_level = NOTICE_INFO};
+    s->serial = ++server->session_serial;
     list_init(&s->calls);
     list_init(&s->asks);
     list_append(&server->sessions, &s->node);
@@ -27,13 +29,15 @@ void session_fini(struct session *s)
     list_remove(&s->node);
     json_object_put(s->capabilities);
     strv_fini(&s->subscribed);
+    resource_watch_check(s->server);
 }
 
 static struct request *first_waiting(struct session *s)
 {
     list_each (it, &s->calls) {
         struct request *rq = container_of(it, struct request, node);
-        if (rq->listener != NULL || (rq->tool != NULL && rq->tool->hints & TOOL_WAITS))
+        if (rq->listener != NULL || (rq->tool != NULL && rq->tool->hints & TOOL_WAITS) ||
+            ask_waits(s, rq))
             return rq;
     }
     return NULL;

@@ -22,9 +22,12 @@
  * outstanding than processes may be alive has lost count. */
 #define SESSION_CALLS_MAX 1024u
 
+struct approval_run;
+
 struct session {
     struct list node; /* in server->sessions */
     struct server *server;
+    uint64_t serial;     /* no other session of the server ever has it */
     struct peer *peer;   /* what belongs to no call goes there; on stdio everything does */
     const char *version; /* the negotiated revision; NULL before initialize. Static. */
     struct json_object *capabilities; /* of the client, as initialize said; owned */
@@ -35,6 +38,8 @@ struct session {
     uint64_t ask_seq;
     struct list calls;
     unsigned n_calls;
+    bool patient; /* its calls are tasks (mcp/task): a command is waited for to its end */
+    struct approval_run *approved; /* whose call it makes (mcp/approval_run); NULL: a client's */
     size_t coming; /* bytes of answers that are being worked on, about; a transport that takes in no
                       more while too many come bounds the memory of a client that does not read */
 };
@@ -65,7 +70,7 @@ void session_take(struct session *s, struct peer *peer, struct json_object *mess
 bool session_takes_batches(const struct session *s);
 
 /* Cancel the calls that wait for something only the client or time can bring (processes, an end of
- * a subscription). What is being worked on goes on. */
+ * a subscription, an answer to a question). What is being worked on goes on. */
 void session_hang_up(struct session *s);
 
 /* Is any call in flight whose answer goes to that peer? */

@@ -3,6 +3,7 @@
 
 #include "mcp/provider.h"
 #include "mcp/session.h"
+#include "mcp/task_methods.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,13 +12,27 @@ const struct tool *const tools[] = {
     &tool_workspace_info,
     &tool_read,
     &tool_find,
+    &tool_search,
     &tool_apply_patch,
+    &tool_operation_status,
+    &tool_list_operations,
+    &tool_revert_operation,
     &tool_exec_command,
     &tool_write_stdin,
     &tool_read_process,
     &tool_process_status,
     &tool_process_resize,
     &tool_terminate_process,
+    &tool_signal_process,
+    &tool_list_processes,
+    &tool_approval_create,
+    &tool_approval_resolve,
+    &tool_operation_resume,
+    &tool_work_open,
+    &tool_steer_status,
+    &tool_steer_claim_next,
+    &tool_steer_complete,
+    &tool_work_finish,
     NULL,
 };
 
@@ -108,6 +123,12 @@ static void write_tool(const struct server *s, struct jsonw *w, const struct too
     }
     jsonw_key(w, "annotations");
     write_annotations(w, t);
+    if ((t->hints & TOOL_TASKS) && (s->provider->provides & PROVIDES_TASKS)) {
+        jsonw_key(w, "execution");
+        jsonw_object(w);
+        jsonw_kstr(w, "taskSupport", t->hints & TOOL_TASKS_ONLY ? "required" : "optional");
+        jsonw_object_end(w);
+    }
     jsonw_object_end(w);
 }
 
@@ -158,6 +179,8 @@ void tool_call(const struct inbound *in)
         unknown_tool(in, name);
         return;
     }
+    if (tasks_take_call(in, t))
+        return;
     struct request *rq = request_new(in, t);
     rq->args = arguments_of(in->m.params);
     if (t->schema == NULL &&

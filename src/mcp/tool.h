@@ -23,6 +23,12 @@
 /* Not a hint: the tool writes the members of the result itself (content, isError), instead of one
  * object that is shown as structure and as text. */
 #define TOOL_CONTENT 16u
+/* Not a hint: the call may be made a task (mcp/task). */
+#define TOOL_TASKS 32u
+/* With it: a modern client that knows tasks is given one without a wait for a quick end. */
+#define TOOL_TASKS_AT_ONCE 64u
+/* With it: the call is served as a task only. */
+#define TOOL_TASKS_ONLY 128u
 
 enum output_kind {
     OUTPUT_STR,
@@ -71,13 +77,27 @@ struct tool {
 extern const struct tool tool_workspace_info;
 extern const struct tool tool_read;
 extern const struct tool tool_find;
+extern const struct tool tool_search;
 extern const struct tool tool_apply_patch;
+extern const struct tool tool_operation_status;
+extern const struct tool tool_list_operations;
+extern const struct tool tool_revert_operation;
 extern const struct tool tool_exec_command;
 extern const struct tool tool_write_stdin;
 extern const struct tool tool_read_process;
 extern const struct tool tool_process_status;
 extern const struct tool tool_process_resize;
 extern const struct tool tool_terminate_process;
+extern const struct tool tool_signal_process;
+extern const struct tool tool_list_processes;
+extern const struct tool tool_approval_create;
+extern const struct tool tool_approval_resolve;
+extern const struct tool tool_operation_resume;
+extern const struct tool tool_work_open;
+extern const struct tool tool_steer_status;
+extern const struct tool tool_steer_claim_next;
+extern const struct tool tool_steer_complete;
+extern const struct tool tool_work_finish;
 
 /* All tools in the order of tools/list, NULL-terminated. */
 extern const struct tool *const tools[];

@@ -1,13 +1,19 @@
 /* mcp/tool_info: workspace_info, the tool that tells what this server is and what is really on. */
 #include "core/exec_limits.h"
-#include "core/operations.h"
+#include "core/ledger.h"
+#include "core/operations_store.h"
+#include "mcp/patch_job.h"
+#include "mcp/recorder.h"
 #include "mcp/session.h"
 #include "mcp/stdio_peer.h"
+#include "mcp/task.h"
 #include "mcp/tool.h"
 
 struct info {
     const char *workspace_id;
     const struct workspace *ws;
+    enum facts_warm warm;
+    run_ticket ticket;
 };
 
 static void write_tools(struct jsonw *w)
@@ -42,8 +48,9 @@ static void write_limits(struct jsonw *w)
         {"message_bytes", STDIO_LENGTH_MAX},
         {"calls_in_flight", SESSION_CALLS_MAX},
         {"patches_waiting", LANE_WAITERS_MAX},
-        {"operation_keys", OPERATIONS_MAX},
-        {"operation_key_bytes", OPERATIONS_KEY_MAX},
+        {"operation_key_bytes", OPSTORE_KEY_MAX},
+        {"operations_page", OPSTORE_PAGE_MAX},
+        {"diff_shown_bytes", PATCH_DIFF_SHOWN_MAX},
         {"argument_bytes", EXEC_STRING_MAX},
         {"arguments_total_bytes", EXEC_TOTAL_MAX},
         {"arguments", EXEC_ARGV_MAX},
@@ -52,13 +59,39 @@ static void write_limits(struct jsonw *w)
         {"wait_ms", RUN_WAIT_MAX_MS},
         {"output_page_bytes", RUN_PAGE_MAX},
         {"terminal_size", EXEC_TERMINAL_MAX},
+        {"listed_processes", RUN_LIST_MAX},
+        {"grace_ms", RUN_GRACE_MAX_MS},
+        {"exclusive_wait_ms", RUN_TURN_MAX_MS},
+        {"exclusive_waiting", RUN_QUEUE_MAX},
+        {"output_file_bytes", RUN_SPILL_BYTES},
+        {"output_files_total_bytes", RUN_SPILL_TOTAL_BYTES},
         {"ended_processes_kept", RUN_RETAIN_MAX},
         {"ended_processes_kept_ms", RUN_RETAIN_MS},
+        {"tasks", TASKS_MAX},
+        {"task_ttl_ms", TASK_TTL_MAX_MS},
+        {"task_result_bytes", TASK_RESULT_MAX},
     };
     jsonw_key(w, "limits");
     jsonw_object(w);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         jsonw_kuint(w, rows[i].name, rows[i].value);
+    jsonw_object_end(w);
+}
+
+/* What of operations, keys, approvals and works outlives this server, and whether a crash in the
+ * middle of a patch is undone at the next start. */
+static void write_ledger(struct jsonw *w, const struct server *s)
+{
+    bool durable = !ledger_in_memory(s->ledger);
+    jsonw_key(w, "ledger");
+    jsonw_object(w);
+    jsonw_kbool(w, "durable", durable);
+    jsonw_kbool(w, "patch_journal", s->journals != NULL);
+    jsonw_kuint(w, "unrecorded", recorder_lost(s->recorder));
+    jsonw_kstr(w, "note",
+               durable ? "Operations and their keys outlive this server."
+                       : "In memory: operations and their keys are forgotten when this server "
+                         "ends. The operator can name a file (--ledger).");
     jsonw_object_end(w);
 }
 
@@ -72,7 +105,10 @@ static void answer(struct request *rq)
     jsonw_kbool(w, "internal_model_calls", false);
     write_tools(w);
     jsonw_key(w, "transports");
-    jsonw_raw(w, "[\"stdio\"]", 9);
+    jsonw_array(w);
+    jsonw_str(w, "stdio");
+    jsonw_str(w, "streamable-http");
+    jsonw_array_end(w);
     jsonw_kstr(w, "workspace_id", x->ws != NULL ? x->ws->id : NULL);
     jsonw_kbool(w, "workspace_id_is_credential", false);
     jsonw_kstr(w, "note",
@@ -80,13 +116,41 @@ static void answer(struct request *rq)
                "them; nothing a client sends changes that.");
     write_workspaces(w, s->registry);
     write_limits(w);
+    write_ledger(w, s);
     if (x->ws != NULL) {
         jsonw_kstr(w, "profile", profile_name(x->ws->profile));
         jsonw_kstr(w, "root", x->ws->root);
         jsonw_key(w, "execution");
-        facts_write_execution(&s->facts, x->ws, w);
+        struct facts facts = s->facts;
+        facts.warm = x->warm;
+        facts_write_execution(&facts, x->ws, w);
     }
     request_finish(rq);
+}
+
+static void on_warm(void *user, enum run_warm warm)
+{
+    static const enum facts_warm facts[] = {[RUN_WARM_UNKNOWN] = FACTS_WARM_UNKNOWN,
+                                            [RUN_WARM_OFF] = FACTS_WARM_OFF,
+                                            [RUN_WARM_ON] = FACTS_WARM_ON};
+    struct request *rq = user;
+    struct info *x = rq->state;
+    x->warm = facts[warm];
+    answer(rq);
+}
+
+static void ask_warm(struct request *rq)
+{
+    struct info *x = rq->state;
+    run_ticket ticket = runner_warm(rq->server->runner, x->ws->id, on_warm, rq);
+    if (ticket != 0) /* 0: answered already, and the call is gone */
+        x->ticket = ticket;
+}
+
+static void cancel(struct request *rq)
+{
+    struct info *x = rq->state;
+    runner_cancel(rq->server->runner, x->ticket);
 }
 
 static void run(struct request *rq)
@@ -101,7 +165,7 @@ static void run(struct request *rq)
     if (x->ws == NULL)
         request_fail(rq, &e);
     else
-        request_when_probed(rq, answer);
+        request_when_probed(rq, ask_warm);
 }
 
 static const struct json_field in[] = {
@@ -115,12 +179,15 @@ static const struct output_field out[] = {
     {"version", OUTPUT_STR, true, NULL},
     {"internal_model_calls", OUTPUT_BOOL, true, "Always false: this server calls no model."},
     {"tools_exposed", OUTPUT_STRS, true, NULL},
-    {"transports", OUTPUT_STRS, true, NULL},
+    {"transports", OUTPUT_STRS, true, "Those that this program speaks; --http chooses the second."},
     {"workspace_id", OUTPUT_STR_OR_NULL, true, NULL},
     {"workspace_id_is_credential", OUTPUT_BOOL, true, NULL},
     {"note", OUTPUT_STR, true, NULL},
     {"workspaces", OUTPUT_OBJS, true, "Every registered workspace: workspace_id and profile."},
     {"limits", OUTPUT_OBJ, true, "Limits of this server, by name."},
+    {"ledger", OUTPUT_OBJ, true,
+     "durable: operations outlive this server; patch_journal: what a crash cut off is undone; "
+     "unrecorded: records that could not be written."},
     {"profile", OUTPUT_STR, false, "read-only or workspace-write."},
     {"root", OUTPUT_STR, false, "The absolute path of the workspace on the server."},
     {"execution", OUTPUT_OBJ, false,
@@ -140,4 +207,5 @@ const struct tool tool_workspace_info = {
     .n_out = ARRAY_LEN(out),
     .state_size = sizeof(struct info),
     .run = run,
+    .cancel = cancel,
 };

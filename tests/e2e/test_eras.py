@@ -41,7 +41,7 @@ class Stdio(Case):
         error = self.refuses(client, -32022, "tools/list", _meta={**META, version: "2999-01-01"})
         self.assertEqual(error.data, {"supported": [MODERN], "requested": "2999-01-01"})
         self.refuses(client, -32602, "tools/list", _meta={version: MODERN})
-        for method in ("initialize", "ping", "logging/setLevel", "prompts/list"):
+        for method in ("initialize", "ping", "logging/setLevel", "resources/subscribe"):
             self.refuses(client, -32601, method, _meta=META)
 
     def test_listen_until_cancelled(self):

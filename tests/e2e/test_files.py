@@ -72,7 +72,7 @@ class Read(FileCase):
     def test_one_mebibyte_and_more(self):
         data = os.urandom(1 << 19).hex().encode()
         self.write("big", data + b"tail")
-        page = self.read("big")
+        page = self.read("big", limit=1 << 20)
         self.assertEqual(page["content"].encode(), data)
         self.assertIs(page["truncated"], True)
         self.assertEqual(self.read("big", offset=page["next_offset"])["content"], "tail")

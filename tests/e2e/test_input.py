@@ -137,8 +137,8 @@ class Hostile(Case):
     def test_unknown_methods(self):
         for method, code in (
             ("tools/unheard-of", -32601),
-            ("resources/list", -32601),
-            ("prompts/list", -32601),
+            ("roots/list", -32601),
+            ("sampling/createMessage", -32601),
             ("", -32601),
             ("ping\u0000", -32600),
         ):

@@ -91,7 +91,8 @@ class ToolList(Case):
 
     def test_annotations_say_what_a_tool_does(self):
         tools = {t["name"]: t["annotations"] for t in self.start().request("tools/list")["tools"]}
-        readers = {"workspace_info", "read", "find", "read_process", "process_status"}
+        readers = {"workspace_info", "read", "find", "search", "read_process", "process_status",
+                   "operation_status", "list_operations", "list_processes", "steer_status"}
         for name, annotations in tools.items():
             with self.subTest(tool=name):
                 self.assertIs(annotations["readOnlyHint"], name in readers)

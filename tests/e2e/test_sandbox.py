@@ -77,6 +77,102 @@ class Truth(SandboxCase):
                 self.assertNotEqual(inside, os.readlink("/proc/self/ns/" + name))
 
 
+class Denials(SandboxCase):
+    """G9, G10: told by the layer that refused, never guessed."""
+
+    @needs_sandbox
+    def test_a_refused_call_is_told(self):
+        done = self.denied("unshare -U true; exit 3")
+        self.assertEqual(
+            [(d["rule"], d["layer"], d["what"], d["count"]) for d in done["denials"]],
+            [("filter.namespace", "filter", "unshare(CLONE_NEWUSER)", 1)],
+        )
+        self.assertEqual(done["denials"][0]["grant"], "not offered")
+        self.assertEqual(done["denials_unknown"], ["view", "masks", "network"])
+        again = self.client.call("process_status", process_id=done["process_id"])
+        self.assertEqual(again["denials"], done["denials"])
+
+    @needs_sandbox
+    def test_the_way_to_allow_it_is_told(self):
+        done = self.sh("python3 -S -c 'import ctypes; ctypes.CDLL(None).ptrace(16, 1, 0, 0)'")
+        self.assertEqual(done["exit_code"], 0, done)
+        self.assertIn('"debug": true', done["denials"][0]["grant"])
+
+    @needs_sandbox
+    def test_words_are_no_denial(self):
+        done = self.denied("echo permission denied by the sandbox: seccomp; exit 1")
+        self.assertNotIn("denials", done)
+        done = self.sh("echo permission denied")
+        self.assertNotIn("denials_unknown", done)
+
+    @needs_sandbox
+    def test_a_protected_name_is_told(self):
+        done = self.sh("mkdir .codex; exit 0")
+        self.assertEqual(done["removed"], [".codex"])
+        self.assertEqual([(d["rule"], d["what"]) for d in done["denials"]],
+                         [("protect.name", ".codex")])
+        self.assertIn("protect", done["denials"][0]["grant"])
+
+
+class WithoutFreshProc(Case):
+    """D2: a container whose /proc cannot be mounted anew."""
+
+    def machine(self, **options):
+        fake = os.path.join(self.dir, "bwrap")
+        with open(fake, "w", encoding="utf-8") as f:
+            f.write(
+                "#!/usr/bin/python3\nimport os, sys\n"
+                "if '--args' in sys.argv:\n"
+                "    fd = int(sys.argv[sys.argv.index('--args') + 1])\n"
+                "    at = os.lseek(fd, 0, os.SEEK_CUR)\n"
+                "    words = os.read(fd, 1 << 20).split(b'\\0')\n"
+                "    os.lseek(fd, at, os.SEEK_SET)\n"
+                "    if b'--proc' in words:\n"
+                "        sys.exit(\"bwrap: Can't mount proc on /newroot/proc: Invalid argument\")\n"
+                "os.execv('/usr/bin/bwrap', ['bwrap'] + sys.argv[1:])\n"
+            )
+        os.chmod(fake, 0o755)
+        other = os.path.join(self.dir, "other")
+        os.mkdir(other)
+        path = self.config({"workspaces": {
+            "plain": {"root": self.ws, "profile": "workspace-write", "sandbox": "required"},
+            "weaker": {"root": other, "profile": "workspace-write", "sandbox": "required",
+                       "proc": "inherited", **options},
+        }})
+        return self.start("--config", path, env={"CODESPACE_BWRAP_BIN": fake})
+
+    @needs_sandbox
+    def test_only_for_who_chose_it(self):
+        client = self.machine()
+        done = self.run_command(client, "/bin/sh", "-c", "grep -c . /proc/self/status; exit 4",
+                                workspace_id="weaker")
+        self.assertEqual((done["exit_code"], done["sandbox"], done["weaker"]),
+                         (4, "linux-sandbox", "proc: inherited"))
+        with self.assertRaises(ToolError) as refused:
+            self.run_command(client, "/bin/true", workspace_id="plain")
+        self.assertEqual(refused.exception.code, "SANDBOX_UNAVAILABLE")
+        self.assertIn("inherited", str(refused.exception))
+
+    @needs_sandbox
+    def test_truth(self):
+        client = self.machine()
+        weaker = client.call("workspace_info", workspace_id="weaker")["execution"]
+        self.assertEqual(weaker["isolation"]["command_sandbox"], "linux-sandbox")
+        self.assertEqual(weaker["isolation"]["mode"], "sandboxed")
+        self.assertIs(weaker["isolation"]["layers"]["fresh_proc"], False)
+        self.assertIs(weaker["isolation"]["layers"]["seccomp"], True)
+        self.assertEqual(weaker["network"]["enforcement"], "enforced")
+        plain = client.call("workspace_info", workspace_id="plain")["execution"]
+        self.assertEqual(plain["isolation"]["command_sandbox"], "none")
+        self.assertIs(plain["isolation"]["layers"]["seccomp"], False)
+
+    @needs_sandbox
+    def test_debug_is_told(self):
+        client = self.machine(debug=True)
+        done = self.run_command(client, "/bin/true", workspace_id="weaker")
+        self.assertEqual(done["weaker"], "proc: inherited, debug: true")
+
+
 class Network(SandboxCase):
     @needs_sandbox
     def test_nothing_is_reached(self):

@@ -5,15 +5,12 @@
 
 static void clear(void)
 {
-    static const char *const names[] = {"CODESPACE_CONFIG",
-                                        "CODESPACE_LOG",
-                                        "CODESPACE_PROCESS_TIMEOUT_SECS",
-                                        "CODESPACE_MAX_PROCESSES",
-                                        "CODESPACE_MAX_WORKSPACE_PROCESSES",
-                                        "CODESPACE_RUNNER",
-                                        "CODESPACE_RUNNER_DIR",
-                                        "CODESPACE_RUNNER_SOCKET",
-                                        "CODESPACE_RUNTIME_BIN"};
+    static const char *const names[] = {
+        "CODESPACE_CONFIG",        "CODESPACE_OPERATIONS_DB",
+        "CODESPACE_LOG",           "CODESPACE_PROCESS_TIMEOUT_SECS",
+        "CODESPACE_MAX_PROCESSES", "CODESPACE_MAX_WORKSPACE_PROCESSES",
+        "CODESPACE_RUNNER",        "CODESPACE_RUNNER_DIR",
+        "CODESPACE_RUNNER_SOCKET", "CODESPACE_RUNTIME_BIN"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unsetenv(names[i]);
 }
@@ -166,6 +163,9 @@ static void test_help_names_all(void **state)
         "--host",
         "--port",
         "--token-file",
+        "--operator-token-file",
+        "CODESPACE_OPERATOR_TOKEN",
+        "approvals list|show|grant|deny",
         "--allow-host",
         "--allow-origin",
         "--unix-socket",

@@ -87,6 +87,36 @@ static run_ticket fake_terminate(struct runner *r, const char *id, run_done_fn d
     return 0;
 }
 
+static run_ticket fake_terminate_by(struct runner *r, const char *id,
+                                    const struct run_terminate *how, run_done_fn done, void *user)
+{
+    fake_of(r)->how = *how;
+    return fake_terminate(r, id, done, user);
+}
+
+static run_ticket fake_signal(struct runner *r, const char *id, int signal, run_done_fn done,
+                              void *user)
+{
+    fake_of(r)->signal = signal;
+    done(user, NULL);
+    return 0;
+}
+
+static run_ticket fake_list(struct runner *r, const struct run_list *x, run_list_fn done,
+                            void *user)
+{
+    fake_of(r)->list = *x;
+    done(user, &fake_of(r)->listing, NULL);
+    return 0;
+}
+
+static run_ticket fake_warm(struct runner *r, const char *workspace_id, run_warm_fn done,
+                            void *user)
+{
+    done(user, fake_of(r)->warm);
+    return 0;
+}
+
 static void fake_probe(struct runner *r, run_probe_fn done, void *user)
 {
     fake_of(r)->probe_done = done;
@@ -111,6 +141,10 @@ static const struct runner_ops fake_ops = {
     .write = fake_write,
     .resize = fake_resize,
     .terminate = fake_terminate,
+    .terminate_by = fake_terminate_by,
+    .signal = fake_signal,
+    .list = fake_list,
+    .warm = fake_warm,
     .probe = fake_probe,
     .cancel = fake_cancel,
     .free = fake_free,
@@ -149,7 +183,9 @@ int fixture_setup_raw(void **state)
     assert_int_equal(uv_loop_init(&f->loop), 0);
     f->fake.runner.ops = &fake_ops;
     f->peer.ops = &peer_ops;
-    server_init(&f->server, &f->loop, &f->registry, &f->fake.runner, &limits);
+    if (ledger_open(&(struct ledger_options){.role = LEDGER_GATEWAY}, &f->ledger, &e) < 0)
+        fail_msg("%s", e.message);
+    server_init(&f->server, &f->loop, &f->registry, &f->fake.runner, f->ledger, &limits);
     session_init(&f->session, &f->server, &f->peer);
     server_start_probe(&f->server);
     *state = f;
@@ -180,6 +216,7 @@ int fixture_teardown(void **state)
     stdio_peer_free(f->transport);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     server_fini(&f->server);
+    ledger_free(f->ledger);
     assert_int_equal(uv_loop_close(&f->loop), 0);
     registry_fini(&f->registry);
     buf_fini(&f->sent);

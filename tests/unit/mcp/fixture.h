@@ -5,6 +5,7 @@
 #define CODESPACE_TESTS_MCP_FIXTURE_H
 
 #include "../../helpers/unit.h"
+#include "core/ledger.h"
 #include "mcp/session.h"
 #include "mcp/stdio_peer.h"
 
@@ -24,6 +25,11 @@ struct fake_runner {
     char bytes[256];
     size_t n_bytes;
     bool eof;
+    struct run_terminate how;
+    int signal;
+    struct run_list list;
+    struct run_listing listing; /* what a list is answered with */
+    enum run_warm warm;
     unsigned rows, cols;
     unsigned execs, reads, cancels, terminates, frees;
 };
@@ -33,6 +39,7 @@ struct fixture {
     uv_loop_t loop;
     struct registry registry;
     struct fake_runner fake;
+    struct ledger *ledger; /* in memory */
     struct server server;
     struct peer peer;
     struct session session;

@@ -65,8 +65,9 @@ static void test_read_large(void **state)
     autofree char *bytes = mem_zalloc(n, 1);
     memset(bytes, 'z', n);
     fixture_file(f, "big", bytes, n);
-    assert_has(fixture_call(f, "read", "{\"workspace_id\":\"ws\",\"path\":\"big\"}"),
-               "\"byte_count\":300000", "\"truncated\":false", NULL);
+    assert_has(
+        fixture_call(f, "read", "{\"workspace_id\":\"ws\",\"path\":\"big\",\"limit\":300000}"),
+        "\"byte_count\":300000", "\"truncated\":false", NULL);
     assert_true(f->sent.len > 2 * n);
     memset(bytes, 0xff, n);
     fixture_file(f, "big", bytes, n);
@@ -165,15 +166,17 @@ static void test_exec_starts(void **state)
     fixture_started(f, "proc-1");
     assert_has(
         fixture_run(f),
-        "\"structuredContent\":{\"process_id\":\"proc-1\",\"dispatch_status\":\"confirmed\"}",
-        NULL);
-    assert_int_equal(f->fake.reads, 0);
+        "\"structuredContent\":{\"process_id\":\"proc-1\",\"dispatch_status\":\"confirmed\",",
+        "\"operation_id\":\"op-", NULL);
+    assert_int_equal(f->fake.reads, 1); /* the one that sees the end for the ledger */
+    assert_true(f->fake.read.until_exit);
 }
 
 static void test_exec_waits(void **state)
 {
     struct fixture *f = *state;
     static const char *const removed[] = {".git", NULL};
+    static const char *const denials[] = {"filter.trace 2 ptrace", "filter.unobserved 0 ", NULL};
     struct run_page page = {.bytes = "out\xff", .len = 4, .cursor = 4};
     fixture_call(f, "exec_command",
                  "{\"workspace_id\":\"ws\",\"command\":[\"x\"],\"stdin\":\"\",\"wait_ms\":100,"
@@ -197,13 +200,19 @@ static void test_exec_waits(void **state)
                                       .started_ms = 10,
                                       .ended_ms = 15,
                                       .background = 2,
-                                      .removed = removed};
+                                      .removed = removed,
+                                      .denials = denials,
+                                      .weaker = "proc: inherited"};
     fixture_page(f, &page);
     assert_has(fixture_run(f), "\"process_id\":\"proc-2\"", "\"state\":\"exited\"",
                "\"termination\":\"signaled\"", "\"signal\":{\"number\":9,\"name\":\"SIGKILL\"}",
                "\"reason\":\"why\"", "\"background\":2", "\"removed\":[\".git\"]",
                "\"duration_ms\":5", "\"sandbox\":\"linux-sandbox\"", "\"output_lossy\":true",
-               "\"truncated\":true", "\"eof\":false", "\"cursor\":4", NULL);
+               "\"denials\":[{\"rule\":\"filter.trace\",\"layer\":\"filter\",\"what\":\"ptrace\","
+               "\"count\":2,",
+               "\"denials_unknown\":[\"view\",\"masks\",\"network\",\"filter\"]",
+               "\"weaker\":\"proc: inherited\"", "\"truncated\":true", "\"eof\":false",
+               "\"cursor\":4", NULL);
     assert_null(strstr(fixture_run(f), "exit_code"));
 }
 

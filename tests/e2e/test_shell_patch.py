@@ -1,0 +1,62 @@
+"""apply_patch as a command inside the sandbox: what an agent's shell knows by that name works there,
+within the walls of the workspace."""
+
+import os
+import shutil
+
+from support import SERVER, Case, needs_sandbox, patch_text
+
+
+class ShellPatch(Case):
+    @needs_sandbox
+    def setUp(self):
+        super().setUp()
+        program = os.path.join(os.path.dirname(SERVER), "../patch/codespace-patch")
+        tools = self.make_dir("tools")
+        shutil.copy(program, tools)
+        os.symlink("codespace-patch", os.path.join(tools, "apply_patch"))
+        self.client = self.start("--config", self.config({"workspaces": {"ws": {
+            "root": self.ws, "profile": "workspace-write", "sandbox": "required",
+            "mounts": [{"path": tools}],
+            # The leak checker of a build with ASan traces, which nothing inside may.
+            "env": {"PATH": "/usr/bin:/bin:" + tools, "ASAN_OPTIONS": "detect_leaks=0"},
+        }}}))
+        self.write("f", "a\nb\n")
+
+    def patch_in_shell(self, text, **arguments):
+        """A here-document, as agents write it."""
+        return self.shell(self.client, "apply_patch <<'END'\n" + text + "END\n", **arguments)
+
+    def test_a_patch(self):
+        done = self.patch_in_shell(patch_text(
+            "*** Update File: f", "@@", "-b", "+B", "*** Add File: n/new", "+x"))
+        self.assertEqual(done["exit_code"], 0, done)
+        self.assertEqual(done["output"],
+                         "Success. Updated the following files:\nA n/new\nM f\n")
+        self.assertEqual(self.bytes_of("f"), b"a\nB\n")
+        self.assertEqual(self.bytes_of("n/new"), b"x\n")
+
+    def test_as_an_argument_and_by_an_absolute_path(self):
+        text = patch_text("*** Update File: %s/f" % self.ws, "@@", "-b", "+B")
+        done = self.run_command(self.client, "apply_patch", text)
+        self.assertEqual(done["exit_code"], 0, done)
+        self.assertEqual(self.bytes_of("f"), b"a\nB\n")
+
+    def test_in_a_directory(self):
+        self.write("d/g", "one\n")
+        done = self.patch_in_shell(patch_text("*** Update File: g", "@@", "-one", "+two"), cwd="d")
+        self.assertEqual(done["exit_code"], 0, done)
+        self.assertEqual(self.bytes_of("d/g"), b"two\n")
+
+    def test_a_failure_is_a_text(self):
+        done = self.patch_in_shell(patch_text("*** Update File: f", "@@", "-nothing", "+B"))
+        self.assertEqual(done["exit_code"], 1)
+        self.assertTrue(done["output"].startswith("f: hunk 1"), done["output"])
+        self.assertEqual(self.bytes_of("f"), b"a\nb\n")
+
+    def test_the_walls_hold(self):
+        for path in (".git/hooks/post-commit", "../out", "/etc/x"):
+            with self.subTest(path=path):
+                done = self.patch_in_shell(patch_text("*** Add File: " + path, "+x"))
+                self.assertEqual(done["exit_code"], 1, done)
+        self.assertEqual(sorted(os.listdir(self.ws)), ["f"])
