@@ -6,7 +6,9 @@
  * inside a sandbox it can do what a command there can do, and no more.
  *
  * As apply_patch it takes one argument or standard input, the root is the working directory, the
- * success is told as "A", "M" and "D" lines, and a failure is exit status 1, a wrong call 2.
+ * success is told as "A", "M" and "D" lines, a failure is a plain text and exit status 1, a wrong
+ * call 2. Names may be absolute when they are below the working directory. Where that program and
+ * this one differ, docs/peers-apply-patch.md says why.
  *
  * Must not: write anything outside the root; start a program; read configuration.
  */
@@ -151,6 +153,46 @@ static int parse_arguments(struct options *o, char **argv)
 
 /* ---- the patch text ---- */
 
+/* The name in a line such as "*** Add File: /work/a/b", when it lies below `root`: what is left of
+ * it, else NULL. */
+static const char *name_below(const char *line, size_t n, const char *root)
+{
+    static const char *const heads[] = {
+        "*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "};
+    size_t root_len = strlen(root);
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
+        size_t head = strlen(heads[i]);
+        if (n > head + root_len + 1 && memcmp(line, heads[i], head) == 0 &&
+            memcmp(line + head, root, root_len) == 0 && line[head + root_len] == '/')
+            return line + head + root_len + 1;
+    }
+    return NULL;
+}
+
+/* Absolute names below the working directory as relative ones. Lines of a file begin with a blank,
+ * "+" or "-", so no other line looks like one of these. */
+static void make_relative(struct options *o, struct buf *ret)
+{
+    autofree char *root = getcwd(NULL, 0);
+    const char *end = o->request.text + o->request.text_len;
+    if (root == NULL || root[0] != '/' || root[1] == '\0')
+        return;
+    for (const char *at = o->request.text; at < end;) {
+        const char *lf = memchr(at, '\n', (size_t)(end - at));
+        const char *next = lf != NULL ? lf + 1 : end;
+        const char *name = name_below(at, (size_t)(next - at), root);
+        const char *head_end = name != NULL ? memchr(at, ':', (size_t)(next - at)) : NULL;
+        if (head_end != NULL) {
+            buf_put(ret, at, (size_t)(head_end - at) + 2);
+            at = name;
+        }
+        buf_put(ret, at, (size_t)(next - at));
+        at = next;
+    }
+    o->request.text = buf_bytes(ret);
+    o->request.text_len = ret->len;
+}
+
 static int read_text(struct options *o, struct buf *b, struct err *e)
 {
     if (o->text != NULL) {
@@ -175,6 +217,15 @@ static void write_out(const struct buf *b)
     (void)fd_write_all(1, buf_bytes(b), b->len);
 }
 
+/* A log's line is for those who run services; a shell is told the text. */
+static void complain(const struct options *o, const char *message)
+{
+    if (o->as_apply_patch)
+        fprintf(stderr, "%s\n", message);
+    else
+        log_error("%s", message);
+}
+
 static int failed(const struct options *o, const struct err *e)
 {
     autobuf b = BUF_INIT;
@@ -191,7 +242,7 @@ static int failed(const struct options *o, const struct err *e)
         buf_putc(&b, '\n');
         write_out(&b);
     } else {
-        log_error("%s", e->message);
+        complain(o, e->message);
     }
     return o->as_apply_patch ? EXIT_FAILED : err_info(e->code)->exit_status;
 }
@@ -260,10 +311,12 @@ static void write_text(const struct options *o, const struct patch_result *r, st
         write_files(r, b);
     }
     for (size_t i = 0; i < r->n_changes; i++) {
-        if (r->changes[i].fuzzy)
-            log_warn("%s: the place was found by ignoring white space, look-alike characters or "
-                     "line numbers",
-                     r->changes[i].path);
+        static const char how[] = "the place was found by ignoring white space, look-alike "
+                                  "characters or line numbers";
+        if (r->changes[i].fuzzy && o->as_apply_patch)
+            fprintf(stderr, "%s: %s\n", r->changes[i].path, how);
+        else if (r->changes[i].fuzzy)
+            log_warn("%s: %s", r->changes[i].path, how);
     }
 }
 
@@ -285,7 +338,7 @@ static int answer(const struct options *o, const struct patch_result *r)
         write_text(o, r, &b);
     write_out(&b);
     if (!o->json && r->failure[0] != '\0')
-        log_error("%s", r->failure);
+        complain(o, r->failure);
     if (r->diff_omitted)
         log_warn("the diff is larger than PATCH_DIFF_MAX (%u bytes) and is not shown",
                  PATCH_DIFF_MAX);
@@ -297,6 +350,7 @@ static int answer(const struct options *o, const struct patch_result *r)
 static int apply(struct options *o, struct err *e)
 {
     autobuf text = BUF_INIT;
+    autobuf relative = BUF_INIT;
     autofree char *root = mem_strdup(o->root);
     autofree char *id = mem_strdup("here");
     struct workspace ws = {.id = id, .root = root, .profile = PROFILE_WORKSPACE_WRITE};
@@ -307,7 +361,15 @@ static int apply(struct options *o, struct err *e)
         return failed(o, e);
     }
     ws.root_fd = fd;
-    if (read_text(o, &text, e) < 0 || patch_apply(&ws, &o->request, &r, e) < 0)
+    if (read_text(o, &text, e) < 0)
+        return failed(o, e);
+    if (o->as_apply_patch && o->text == NULL && o->request.text_len == 0) {
+        fputs(short_help, stderr);
+        return EXIT_CALL;
+    }
+    if (o->as_apply_patch)
+        make_relative(o, &relative);
+    if (patch_apply(&ws, &o->request, &r, e) < 0)
         return failed(o, e);
     int status = answer(o, &r);
     patch_result_fini(&r);

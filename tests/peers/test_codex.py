@@ -65,6 +65,8 @@ TAKEN_AWAY = ("the name is made in the workspace itself and taken away again bef
 ODD_ENTRY = "one odd entry does not disable the sandbox: the link and its target are held"
 SIGNAL = "died of the signal itself, so that it can be told from exit 137"
 LOOPBACK = "an own loopback is not a way out; local servers and their tests work inside"
+LANDLOCK = ("a read-only disk is what it can keep, so who chooses it explicitly gets it; what it cannot "
+            "keep is refused")
 SHELL_CODE = "127 and 126, as shells have it, instead of the exit code of a panic"
 MISSING = "the usage code 2 for a wrong command line, not that of a panic"
 SECRETS = "secret places stay hidden although the whole file system shows"
@@ -139,7 +141,15 @@ CASES = [
     ("F5", "host network beside a restricted disk", profile(*WORK, network="enabled"), "true",
      NO_HOST_NET),
     ("R1", "no command", READ, None, MISSING),
-    ("R2", "legacy Landlock with a restricted disk", READ, "true # --use-legacy-landlock", MISSING),
+    ("R2", "legacy Landlock with a read-only disk", READ, "true # --use-legacy-landlock",
+     LANDLOCK),
+    ("R2a", "... and a write", READ, "test -e . && ! echo x > @/out/file # --use-legacy-landlock", LANDLOCK),
+    ("R2b", "legacy Landlock with a writable workspace", WORK, "true # --use-legacy-landlock",
+     MISSING),
+    ("R3a", "legacy Landlock with the whole disk: a write", FULL,
+     "echo x > @/out/file # --use-legacy-landlock", None),
+    ("R3b", "legacy Landlock with the whole disk: network", FULL,
+     "test -e . && ! bash -c 'echo > /dev/tcp/127.0.0.1/22' # --use-legacy-landlock", None),
     ("R3", "legacy Landlock with the whole disk", FULL, "true # --use-legacy-landlock", None),
     ("R4", "a profile that is not JSON", "nonsense", "true", None),
     ("R5", "--no-proc", READ, "true # --no-proc", None),
