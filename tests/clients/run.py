@@ -88,14 +88,14 @@ def node_version(program):
     return tuple(int(part) for part in out.strip().lstrip("v").split(".")[:2])
 
 
-def find_node():
+def find_node(floor=NODE_FLOOR):
     """A node that is new enough: the one of the packages, else the system's."""
     machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), "none")
     carried = os.path.join(MODULES, "node-linux-" + machine, "bin", "node")
     for program in (carried, shutil.which("node")):
-        if program and os.access(program, os.X_OK) and node_version(program) >= NODE_FLOOR:
+        if program and os.access(program, os.X_OK) and node_version(program) >= floor:
             return program
-    raise Unavailable("no node of version %d.%d or newer" % NODE_FLOOR)
+    raise Unavailable("no node of version %d.%d or newer" % floor)
 
 
 def git_names(*what):
@@ -301,12 +301,13 @@ def inspect(inspector, how, offset):
     return failed
 
 
-def node_or_exit():
-    """A node with the packages installed; else the test ends here, with the reason."""
+def node_or_exit(find=find_node):
+    """What `find` finds (a node) with the packages installed; else the test ends here, with the
+    reason."""
     try:
         with one_at_a_time():
             install()
-        return find_node()
+        return find()
     except Unavailable as reason:
         if os.environ.get("CI"):
             print("1..1\nnot ok 1 - install the client: %s" % reason)
