@@ -1,7 +1,7 @@
 /* bench/load: a raw MCP client over pipes that measures a server, with nothing in between.
  *
  *   load [--calls N] [--warm N] [--depth D] [--one-cpu] [--samples FILE] [--params JSON]
- *        [--expect TEXT] -- SERVER ARGS...
+ *        [--expect TEXT] [--break-us N] -- SERVER ARGS...
  *   load --cold N [--samples FILE] -- SERVER ARGS...
  *
  * The first form starts the server, initializes it, makes `warm` calls that are not counted, then N
@@ -10,9 +10,10 @@
  * answer of initialize, N times. Prints one JSON line; memory of the server in KiB from
  * /proc/PID/status. The first warm call's answer is looked at: an error ends the run, because a
  * server that refuses quickly must not look quick; --expect is a word that the answers to the warm
- * calls must hold. With --one-cpu client and server share one CPU, so a call costs two switches and
- * not two wake-ups of an idle CPU (on a virtual machine those are most of the time and hide what
- * the server does).
+ * calls must hold. --break-us is the time between an answer and the next call, outside of the
+ * samples, when there is one call at a time. With --one-cpu client and server share one CPU, so a
+ * call costs two switches and not two wake-ups of an idle CPU (on a virtual machine those are most
+ * of the time and hide what the server does).
  *
  * Must not: allocate or format anything between the two clock readings of a sample but the id.
  */
@@ -39,7 +40,7 @@
 extern char **environ;
 
 struct options {
-    uint64_t calls, warm, depth, cold;
+    uint64_t calls, warm, depth, cold, break_us;
     bool one_cpu;
     const char *samples;
     const char *params;
@@ -221,6 +222,8 @@ static void calls_one_by_one(struct server *s, const struct options *o, struct s
             samples_add(samples, took);
         else
             refuse_errors(s, o);
+        if (o->break_us > 0)
+            usleep((useconds_t)o->break_us);
     }
 }
 
@@ -295,15 +298,11 @@ static void measure_cold(struct server *s, const struct options *o, char **argv)
 static void parse(int argc, char **argv, struct options *o)
 {
     static const struct option table[] = {
-        {"calls", required_argument, NULL, 'n'},
-        {"warm", required_argument, NULL, 'w'},
-        {"depth", required_argument, NULL, 'd'},
-        {"cold", required_argument, NULL, 'c'},
-        {"samples", required_argument, NULL, 's'},
-        {"params", required_argument, NULL, 'p'},
-        {"expect", required_argument, NULL, 'e'},
-        {"one-cpu", no_argument, NULL, '1'},
-        {NULL, 0, NULL, 0},
+        {"calls", required_argument, NULL, 'n'},    {"warm", required_argument, NULL, 'w'},
+        {"depth", required_argument, NULL, 'd'},    {"cold", required_argument, NULL, 'c'},
+        {"samples", required_argument, NULL, 's'},  {"params", required_argument, NULL, 'p'},
+        {"expect", required_argument, NULL, 'e'},   {"one-cpu", no_argument, NULL, '1'},
+        {"break-us", required_argument, NULL, 'b'}, {NULL, 0, NULL, 0},
     };
     int c;
     while ((c = getopt_long(argc, argv, "+", table, NULL)) >= 0) {
@@ -321,6 +320,7 @@ static void parse(int argc, char **argv, struct options *o)
             *(c == 'n'   ? &o->calls
               : c == 'w' ? &o->warm
               : c == 'd' ? &o->depth
+              : c == 'b' ? &o->break_us
                          : &o->cold) = number_or_die(optarg);
     }
     if (optind == argc)

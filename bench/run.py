@@ -12,6 +12,7 @@ ones are shown as such, never left out. Nothing here passes or fails: figures ar
 
 import argparse
 import array
+import importlib
 import json
 import os
 import shutil
@@ -23,9 +24,11 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 PEERS = os.path.join(HERE, "peers")
 PEER_PACKAGES = (
+    "@modelcontextprotocol/server-everything@2026.8.31",
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@wonderwhy-er/desktop-commander@0.2.52",
     "@openai/codex@0.171.0",
+    "@anthropic-ai/sandbox-runtime@0.0.78",
 )
 TURN_S = 180
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -140,7 +143,7 @@ def params(tool, **arguments):
 
 
 def ours_read(name):
-    return params("read", workspace_id="ws", path=name)
+    return params("read", workspace_id="ws", path=name, limit=1 << 20)
 
 
 def read_call(setting, name):
@@ -163,10 +166,9 @@ def latency(setting, argv, call, calls, *more):
     return {"ns": ns, "cpu": told["cpu_ns"] / calls}
 
 
-def rate(setting, argv, call, calls, depth):
-    told, _ = setting.run(
-        "load", ["--calls", str(calls), "--depth", str(depth), "--params", call, "--", *argv]
-    )
+def rate(setting, argv, call, calls, depth, *more):
+    told, _ = setting.run("load", ["--calls", str(calls), "--depth", str(depth), "--params", call,
+                                   *more, "--", *argv])
     return {"rate": calls / (told["total_ns"] / 1e9), "cpu": told["cpu_ns"] / calls}
 
 
@@ -337,21 +339,6 @@ def row_cold(s, f):
     ]
 
 
-def row_exec(s, f):
-    return "exec of /bin/true to its end", [
-        ("plain bwrap, same view (floor)", lambda: plain_bwrap(s, 15 * f)),
-        ("bare posix_spawn, no sandbox", lambda: spawn(s, ["/bin/true"], 15 * f)),
-        ("codespace-mcp, exec_command, warm",
-         lambda: latency(s, s.ours(), exec_call(), 15 * f, "--expect", "linux-sandbox")),
-        ("codespace-mcp, exec_command, cold",
-         lambda: latency(s, ["/usr/bin/env", "CODESPACE_WARM=0"] + s.ours(), exec_call(), 15 * f,
-                         "--expect", "linux-sandbox")),
-        ("codex helper", lambda: codex_helper(s, 5 * f)),
-        ("desktop-commander, start_process (no sandbox)",
-         lambda: latency(s, s.commander(), commander_call(), 5 * f, "--warm", "2")),
-    ]
-
-
 def row_memory(s, f):
     return "resident memory, before and after calls of read of 1 KiB", [
         (label, lambda a=argv, c=call, n=n: memory(s, a(), c, n))
@@ -368,9 +355,16 @@ ROWS = (
     ("read-1k-depth16", row_read_1k_depth, 3),
     ("read-1m", row_read_1m, 3),
     ("cold", row_cold, 3),
-    ("exec", row_exec, 4),
     ("memory", row_memory, 1),
 )
+
+
+def more_rows():
+    """Rows of other files: each rows_*.py beside this one has ROWS of its own."""
+    sys.modules.setdefault("run", sys.modules[__name__])
+    sys.path.insert(0, HERE)
+    names = sorted(n[:-3] for n in os.listdir(HERE) if n.startswith("rows_") and n.endswith(".py"))
+    return tuple(row for name in names for row in importlib.import_module(name).ROWS)
 
 
 # ---- the table ----
@@ -392,7 +386,7 @@ class Pool:
 
     def __init__(self):
         self.ns, self.rates, self.cpu = array.array("Q"), [], []
-        self.kib, self.missing = None, None
+        self.kib, self.missing, self.note = None, None, ""
 
     def take(self, result):
         self.ns.extend(result.get("ns", ()))
@@ -400,6 +394,7 @@ class Pool:
             if key in result:
                 values.append(result[key])
         self.kib = result.get("kib", self.kib)
+        self.note = result.get("note", self.note)
 
     def middle(self):
         """The figure that ratios are made of; None when there is none."""
@@ -413,9 +408,9 @@ class Pool:
         if self.missing:
             return self.missing, ""
         if self.kib:
-            return "%.1f -> %.1f MiB" % tuple(k / 1024 for k in self.kib), ""
+            return "%.1f -> %.1f MiB" % tuple(k / 1024 for k in self.kib), self.note
         if self.rates:
-            return "%.0f /s" % self.middle(), ""
+            return "%.0f /s" % self.middle(), self.note
         return human(self.middle()), human(percentile(sorted(self.ns), 0.99))
 
     def cells(self, floor):
@@ -465,6 +460,7 @@ def machine():
 
 
 def main():
+    rows = ROWS + more_rows()
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -472,9 +468,9 @@ def main():
     parser.add_argument("--peers", action="store_true", help="install the peers first (npm)")
     parser.add_argument("--full", action="store_true", help="ten times as many calls")
     parser.add_argument("--row", action="append", help="only this row: " +
-                        ", ".join(name for name, _, _ in ROWS))
+                        ", ".join(name for name, _, _ in rows))
     options = parser.parse_args()
-    known = [name for name, _, _ in ROWS]
+    known = [name for name, _, _ in rows]
     for name in options.row or ():
         if name not in known:
             parser.error("no row %r; there are: %s" % (name, ", ".join(known)))
@@ -491,7 +487,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="codespace-bench-") as scratch:
         setting = Setting(options, os.path.realpath(scratch))
         print("# " + machine())
-        for name, row, rounds in ROWS:
+        for name, row, rounds in rows:
             if not options.row or name in options.row:
                 title, contenders = row(setting, 10 if options.full else 1)
                 show(title, measure(contenders, rounds))
