@@ -96,6 +96,7 @@ void fingerprint_revert(const char *workspace_id, const char *operation_id, bool
 
 /* ---- arguments ---- */
 
+/* As if it had not been sent. */
 static bool counts_as_absent(struct json_object *v)
 {
     switch (json_object_get_type(v)) {
@@ -128,7 +129,8 @@ static void write_members(struct jsonw *w, struct json_object *object, const cha
     const char **names = mem_zalloc((size_t)json_object_object_length(object) + 1, sizeof(*names));
     json_object_object_foreach(object, name, value)
     {
-        bool out = leave_out != NULL && counts_as_absent(value);
+        /* An empty `stdin` ends at once, none stays open: the one default that is not emptiness. */
+        bool out = leave_out != NULL && !str_eq(name, "stdin") && counts_as_absent(value);
         for (size_t i = 0; leave_out != NULL && leave_out[i] != NULL && !out; i++)
             out = str_eq(name, leave_out[i]);
         if (!out)

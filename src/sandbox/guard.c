@@ -14,6 +14,9 @@
 #define PASSES_LIVE 64
 #define PASSES_END 1000000
 
+/* Reads of events before we turn to others; what is left is told again. */
+#define EVENTS_A_TURN 64
+
 static const char *path_of(const struct guard *g, size_t i)
 {
     return g->paths->items[2 * i];
@@ -83,7 +86,7 @@ static int check(struct guard *g, size_t i, bool end)
 void guard_on_event(struct guard *g)
 {
     char events[4096];
-    while (read(g->watch_fd, events, sizeof(events)) > 0)
+    for (int i = 0; i < EVENTS_A_TURN && read(g->watch_fd, events, sizeof(events)) > 0; i++)
         continue;
     for (size_t i = 0; i < count(g); i++) {
         watch_path(g, path_of(g, i));

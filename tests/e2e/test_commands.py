@@ -309,7 +309,7 @@ class Background(ProcessCase):
                 process = done["process_id"]
                 listed = self.client.call("list_processes", live_only=True)["processes"]
                 self.assertEqual([p["process_id"] for p in listed], [process])
-                self.assertEqual(len(running("sleep " + mark)), 1)
+                self.assertTrue(poll(lambda: len(running("sleep " + mark)) == 1))
                 self.call("terminate_process", process)
                 status = self.gone(process)
                 self.assertEqual((status["termination"], status["exit_code"]), ("exited", 7))

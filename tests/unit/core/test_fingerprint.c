@@ -194,6 +194,7 @@ static void test_arguments(void **state)
         {"{\"x\":1}", "{\"x\":\"1\"}", false},
         {"{\"timeout_ms\":1}", "{\"timeout_ms\":2}", false},
         {"{\"stdin\":\"a\\u0000b\"}", "{\"stdin\":\"a\"}", false},
+        {"{\"stdin\":\"\"}", "{}", false},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char x[LEDGER_HASH_LEN];
