@@ -41,6 +41,7 @@ void resolver_init(struct resolver *r, struct loop *loop)
 {
     static const struct net_addr somewhere = {6, {0x20, 0x01, 0x05, 0x03, [15] = 0x01}};
     *r = (struct resolver){.loop = loop, .has_ipv6 = route_exists(&somewhere)};
+    list_init(&r->questions);
     ensure(getrandom(&r->seed, sizeof(r->seed), 0) == (ssize_t)sizeof(r->seed));
 }
 
@@ -123,14 +124,25 @@ void resolver_read_files(struct resolver *r)
     each_line(r, "/etc/hosts", read_hosts_line);
 }
 
-struct lookup {
+/* What is being asked about one name, for everybody who wants to know it: a client that opens a
+ * hundred connections to one host asks once. */
+struct question {
+    struct list node; /* in resolver->questions */
     struct resolver *resolver;
     struct resolve_entry found;
-    lookup_done done;
-    void *user;
     struct ask asks[2];
     unsigned waiting;
     bool no_name; /* a server said so */
+    struct list lookups;
+    struct deferred gone;
+};
+
+struct lookup {
+    struct list node;
+    struct question *of; /* NULL: answered, and about to be told */
+    struct loop *loop;
+    lookup_done done;
+    void *user;
     struct deferred gone;
 };
 
@@ -171,45 +183,105 @@ static bool known(struct resolver *r, const struct host *host, struct resolve_en
     return ret->n_addrs > 0;
 }
 
+static void free_question(struct deferred *d)
+{
+    free(container_of(d, struct question, gone));
+}
+
 static void free_lookup(struct deferred *d)
 {
     free(container_of(d, struct lookup, gone));
 }
 
-static void end_lookup(struct lookup *l)
+static void end_question(struct question *q)
 {
-    for (size_t i = 0; i < ARRAY_LEN(l->asks); i++)
-        ask_stop(&l->asks[i]);
-    l->resolver->n_lookups--;
+    for (size_t i = 0; i < ARRAY_LEN(q->asks); i++)
+        ask_stop(&q->asks[i]);
+    list_remove(&q->node);
+    q->resolver->n_questions--;
+    deferred_init(&q->gone, free_question);
+    loop_defer(q->resolver->loop, &q->gone);
+}
+
+static void end_lookup(struct lookup *l, struct loop *loop)
+{
+    list_remove(&l->node);
     deferred_init(&l->gone, free_lookup);
-    loop_defer(l->resolver->loop, &l->gone);
+    loop_defer(loop, &l->gone);
 }
 
 void lookup_cancel(struct lookup *l)
 {
-    end_lookup(l);
+    struct question *q = l->of;
+    end_lookup(l, l->loop);
+    if (q != NULL && list_empty(&q->lookups))
+        end_question(q);
+}
+
+/* Whoever is told may cancel others that wait to be told. */
+static void tell_all(struct question *q)
+{
+    struct list telling;
+    enum resolve_result result = q->found.n_addrs > 0 ? RESOLVE_FOUND
+                                 : q->no_name         ? RESOLVE_NO_NAME
+                                                      : RESOLVE_FAILED;
+    list_init(&telling);
+    while (!list_empty(&q->lookups)) {
+        struct lookup *l = container_of(q->lookups.next, struct lookup, node);
+        list_remove(&l->node);
+        list_append(&telling, &l->node);
+        l->of = NULL;
+    }
+    while (!list_empty(&telling)) {
+        struct lookup *l = container_of(telling.next, struct lookup, node);
+        end_lookup(l, l->loop);
+        l->done(l->user, result, q->found.addrs, q->found.n_addrs);
+    }
 }
 
 static void answered(struct ask *a, enum resolve_result result, const struct dns_answer *answer)
 {
-    struct lookup *l = a->user;
+    struct question *q = a->user;
     for (size_t i = 0; result == RESOLVE_FOUND && i < answer->n_addrs; i++)
-        add_addr(&l->found, &answer->addrs[i]);
+        add_addr(&q->found, &answer->addrs[i]);
     if (result == RESOLVE_FOUND) {
         uint64_t ttl_s = answer->ttl_s < RESOLVE_TTL_MAX_S ? answer->ttl_s : RESOLVE_TTL_MAX_S;
-        uint64_t until = l->resolver->loop->now_ms + ttl_s * 1000;
-        l->found.until_ms = until < l->found.until_ms ? until : l->found.until_ms;
+        uint64_t until = q->resolver->loop->now_ms + ttl_s * 1000;
+        q->found.until_ms = until < q->found.until_ms ? until : q->found.until_ms;
     }
-    l->no_name |= result == RESOLVE_NO_NAME;
-    if (--l->waiting > 0)
+    q->no_name |= result == RESOLVE_NO_NAME;
+    if (--q->waiting > 0)
         return;
-    end_lookup(l);
-    if (l->found.n_addrs > 0) {
-        remember(l->resolver, &l->found);
-        l->done(l->user, RESOLVE_FOUND, l->found.addrs, l->found.n_addrs);
-    } else {
-        l->done(l->user, l->no_name ? RESOLVE_NO_NAME : RESOLVE_FAILED, NULL, 0);
+    end_question(q);
+    if (q->found.n_addrs > 0)
+        remember(q->resolver, &q->found);
+    tell_all(q);
+}
+
+static struct question *question_of(struct resolver *r, const struct host *host)
+{
+    list_each (it, &r->questions) {
+        struct question *q = container_of(it, struct question, node);
+        if (host_eq(&q->found.host, host))
+            return q;
     }
+    return NULL;
+}
+
+static struct question *question_start(struct resolver *r, const struct host *host)
+{
+    struct question *q = mem_new(struct question);
+    *q = (struct question){.resolver = r, .waiting = r->has_ipv6 ? 2 : 1};
+    q->found.host = *host;
+    q->found.until_ms = UINT64_MAX;
+    list_init(&q->lookups);
+    list_append(&r->questions, &q->node);
+    r->n_questions++;
+    ask_init(&q->asks[0], r, DNS_A, answered, q);
+    ask_init(&q->asks[1], r, DNS_AAAA, answered, q);
+    for (unsigned i = 0, n = q->waiting; i < n; i++)
+        ask_start(&q->asks[i], &q->found.host);
+    return q;
 }
 
 struct lookup *lookup_start(struct resolver *r, const struct host *host, lookup_done done,
@@ -220,19 +292,15 @@ struct lookup *lookup_start(struct resolver *r, const struct host *host, lookup_
         done(user, RESOLVE_FOUND, entry.addrs, entry.n_addrs);
         return NULL;
     }
-    if (r->n_lookups == RESOLVE_LOOKUPS_MAX) {
+    struct question *q = question_of(r, host);
+    if (q == NULL && r->n_questions == RESOLVE_LOOKUPS_MAX) {
         done(user, RESOLVE_BUSY, NULL, 0);
         return NULL;
     }
+    if (q == NULL)
+        q = question_start(r, host);
     struct lookup *l = mem_new(struct lookup);
-    *l = (struct lookup){.resolver = r, .done = done, .user = user};
-    l->found.host = *host;
-    l->found.until_ms = UINT64_MAX;
-    l->waiting = r->has_ipv6 ? 2 : 1;
-    r->n_lookups++;
-    ask_init(&l->asks[0], r, DNS_A, answered, l);
-    ask_init(&l->asks[1], r, DNS_AAAA, answered, l);
-    for (unsigned i = 0, n = l->waiting; i < n; i++)
-        ask_start(&l->asks[i], &l->found.host);
+    *l = (struct lookup){.of = q, .loop = r->loop, .done = done, .user = user};
+    list_append(&q->lookups, &l->node);
     return l;
 }

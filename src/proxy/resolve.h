@@ -14,6 +14,7 @@
 #ifndef CODESPACE_PROXY_RESOLVE_H
 #define CODESPACE_PROXY_RESOLVE_H
 
+#include "base/list.h"
 #include "proxy/loop.h"
 #include "wire/dns.h"
 
@@ -25,7 +26,7 @@
 #define RESOLVE_HOSTS_MAX 1024
 #define RESOLVE_CACHE_SLOTS 256
 #define RESOLVE_TTL_MAX_S 300
-/* Look-ups at one time, two sockets each. */
+/* Names that are asked about at one time, two sockets each. */
 #define RESOLVE_LOOKUPS_MAX 128
 #define RESOLVE_ADDRS_MAX DNS_ADDRS_MAX
 
@@ -57,8 +58,9 @@ struct resolver {
     size_t hosts_cap;
     struct resolve_entry *cache[RESOLVE_CACHE_SLOTS];
     uint64_t seed;
-    bool has_ipv6; /* there is a route */
-    unsigned n_lookups;
+    bool has_ipv6;         /* there is a route */
+    struct list questions; /* under way */
+    unsigned n_questions;
 };
 
 struct lookup;
