@@ -373,7 +373,10 @@ static void test_killed_server(void **state)
         kill(server, SIGKILL);
         assert_int_equal(waitpid(server, NULL, 0), server);
         rig_expect_no_survivor(mark);
-        assert_int_equal(nftw(dir, rig_remove, 16, FTW_DEPTH | FTW_PHYS), 0);
+        /* A worker whose server is gone takes its own part of it away at the same time. */
+        while (nftw(dir, rig_remove, 16, FTW_DEPTH | FTW_PHYS) != 0 && access(dir, F_OK) == 0)
+            continue;
+        assert_int_equal(access(dir, F_OK), -1);
     }
 }
 
