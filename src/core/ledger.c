@@ -109,7 +109,7 @@ static int run_step(struct ledger *l, int version, struct err *e)
     return err_wrap(e, "bringing the ledger to schema %d", version);
 }
 
-int ledger_migrate(struct ledger *l, struct err *e)
+static int migrate(struct ledger *l, struct err *e)
 {
     long long version = 0;
     if (identify(l, &version, e) < 0)
@@ -189,7 +189,7 @@ static int open_file(struct ledger *l, const char *path, struct err *e)
     return 0;
 }
 
-static int open_connection(struct ledger *l, struct err *e)
+static int connect_and_migrate(struct ledger *l, struct err *e)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     flags |= l->path == NULL ? SQLITE_OPEN_MEMORY | SQLITE_OPEN_CREATE : SQLITE_OPEN_NOFOLLOW;
@@ -201,7 +201,29 @@ static int open_connection(struct ledger *l, struct err *e)
         return -1;
     if (version > 0 && l->role == LEDGER_GATEWAY && check_damage(l, e) < 0)
         return -1;
-    return ledger_migrate(l, e);
+    return migrate(l, e);
+}
+
+int ledger_connect(struct ledger *l, struct err *e)
+{
+    if (connect_and_migrate(l, e) == 0)
+        return 0;
+    sqlite3_close(steal(l->db));
+    return -1;
+}
+
+/* What a file that others wrote holds, and whether it is too much. */
+static int take_stock(struct ledger *l, struct err *e)
+{
+    int pruned = 1;
+    if (works_count_open(l, e) < 0)
+        return -1;
+    while (l->role == LEDGER_GATEWAY && pruned > 0) {
+        pruned = ledger_prune(l, e);
+        if (pruned < 0)
+            return -1;
+    }
+    return 0;
 }
 
 int ledger_open(const struct ledger_options *options, struct ledger **ret, struct err *e)
@@ -218,16 +240,8 @@ int ledger_open(const struct ledger_options *options, struct ledger **ret, struc
                        "no ledger was named; one in memory belongs to its gateway alone");
     if (!in_memory && open_file(l, options->path, e) < 0)
         return -1;
-    if (open_connection(l, e) < 0)
+    if (!in_memory && (ledger_connect(l, e) < 0 || take_stock(l, e) < 0))
         return -1;
-    if (works_count_open(l, e) < 0)
-        return -1;
-    int pruned = 1;
-    while (l->role == LEDGER_GATEWAY && pruned > 0) {
-        pruned = ledger_prune(l, e);
-        if (pruned < 0)
-            return -1;
-    }
     *ret = steal(l);
     return 0;
 }

@@ -69,7 +69,9 @@ struct ledger;
 /* Open or create. Missing parent directories are created 0700, the file 0600. Refused, each with
  * what to do: a symbolic link, a special file, another owner, a second hard link, a directory that
  * everybody may write to, a database of another program, a newer schema, a damaged file, a second
- * gateway (with its process id). Errors: LEDGER_FAILED. The caller frees. */
+ * gateway (with its process id). One in memory has nothing to refuse and is made by the first
+ * transaction: most servers of a stdio client start far more often than they record. Errors:
+ * LEDGER_FAILED. The caller frees. */
 int ledger_open(const struct ledger_options *options, struct ledger **ret, struct err *e);
 
 /* Closes; accepts NULL. The log is folded into the file. */

@@ -50,7 +50,8 @@ int ledger_begin(struct ledger *l, enum ledger_sync sync, struct ledger_txn *ret
 {
     ensure(pthread_mutex_lock(&l->mutex) == 0);
     const char *sql = sync == LEDGER_READ ? "BEGIN" : "BEGIN IMMEDIATE";
-    if (set_sync(l, sync, e) < 0 || ledger_run(l, sql, L_NONE, e) < 0) {
+    if ((l->db == NULL && ledger_connect(l, e) < 0) || set_sync(l, sync, e) < 0 ||
+        ledger_run(l, sql, L_NONE, e) < 0) {
         ensure(pthread_mutex_unlock(&l->mutex) == 0);
         return -1;
     }

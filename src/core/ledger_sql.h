@@ -27,7 +27,7 @@ struct ledger_statement {
 
 struct ledger {
     pthread_mutex_t mutex;
-    sqlite3 *db;
+    sqlite3 *db;   /* NULL in memory until the first transaction */
     char *path;    /* NULL in memory */
     int lock_fd;   /* FILE-gateway, -1 without */
     bool was_open; /* the last gateway did not close it */
@@ -116,8 +116,9 @@ int ledger_sql_error(struct ledger *l, const char *doing, struct err *e);
  * effort: a reader in another process may keep it from happening now. Not in a transaction. */
 void ledger_fold_log(struct ledger *l);
 
-/* Bring the schema of an opened connection to the newest version. Errors: LEDGER_FAILED. */
-int ledger_migrate(struct ledger *l, struct err *e);
+/* Open the connection and bring the schema to the newest version. Errors: LEDGER_FAILED, and then
+ * there is no connection. */
+int ledger_connect(struct ledger *l, struct err *e);
 
 /* Set open_works from the tables. */
 int works_count_open(struct ledger *l, struct err *e);

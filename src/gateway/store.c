@@ -184,6 +184,8 @@ static int recover_approvals(struct store *s, struct err *e)
 static int recover(struct store *s, bool commands_outlive, struct registry *r, struct err *e)
 {
     struct op_recovery found;
+    if (ledger_in_memory(s->ledger))
+        return 0;
     int lost = commands_outlive ? 0 : opstore_lose_commands(s->ledger, e);
     if (lost < 0 || opstore_recover(s->ledger, observe, r, &found, e) < 0)
         return -1;
