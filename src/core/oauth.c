@@ -11,7 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
+#include <nettle/sha2.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -219,8 +219,10 @@ static void look_at_keys(struct oauth *o, int64_t now_s)
 
 static struct seen *slot_of(struct oauth *o, const char *token, size_t n, unsigned char *digest)
 {
-    unsigned len = 0;
-    ensure(EVP_Digest(token, n, digest, &len, EVP_sha256(), NULL) == 1 && len == DIGEST);
+    struct sha256_ctx ctx;
+    sha256_init(&ctx);
+    sha256_update(&ctx, n, (const uint8_t *)token);
+    sha256_digest(&ctx, DIGEST, digest);
     return &o->seen[digest[0] % SEEN];
 }
 

@@ -5,30 +5,27 @@
 #include "base/str.h"
 #include "wire/json.h"
 
-#include <openssl/core_names.h>
-#include <openssl/ecdsa.h>
-#include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/param_build.h>
+#include <nettle/ecc-curve.h>
+#include <nettle/ecc.h>
+#include <nettle/ecdsa.h>
+#include <nettle/eddsa.h>
+#include <nettle/rsa.h>
 #include <string.h>
 
 #define RSA_BITS_MIN 2048
 #define RSA_BITS_MAX 8192
 #define EXPONENT_BYTES_MAX 8u
 #define P256_BYTES 32u
-#define ED25519_BYTES 32u
 
 struct oauth_key {
-    enum jwt_alg alg;
-    char *kid; /* NULL: it has none */
-    EVP_PKEY *key;
+    enum jwt_alg alg; /* says which of the three it is */
+    char *kid;        /* NULL: it has none */
+    union {
+        struct rsa_public_key rsa;
+        struct ecc_point p256;
+        uint8_t ed25519[ED25519_KEY_SIZE];
+    };
 };
-
-#define autopkey __attribute__((cleanup(pkey_cleanup))) EVP_PKEY
-static void pkey_cleanup(EVP_PKEY **key)
-{
-    EVP_PKEY_free(*key);
-}
 
 /* ---- reading ---- */
 
@@ -40,84 +37,70 @@ static int member(struct json_object *jwk, const char *name, struct buf *out)
     return 0;
 }
 
-static EVP_PKEY *from_params(const char *type, OSSL_PARAM_BLD *build)
+static const uint8_t *bytes_of(const struct buf *b)
 {
-    EVP_PKEY *key = NULL;
-    OSSL_PARAM *params = OSSL_PARAM_BLD_to_param(build);
-    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, type, NULL);
-    ensure(params != NULL && context != NULL);
-    if (EVP_PKEY_fromdata_init(context) <= 0 ||
-        EVP_PKEY_fromdata(context, &key, EVP_PKEY_PUBLIC_KEY, params) <= 0)
-        key = NULL;
-    EVP_PKEY_CTX_free(context);
-    OSSL_PARAM_free(params);
-    return key;
+    return (const uint8_t *)buf_bytes(b);
 }
 
-static BIGNUM *number(const struct buf *b)
-{
-    BIGNUM *n = BN_bin2bn((const unsigned char *)buf_bytes(b), (int)b->len, NULL);
-    ensure(n != NULL);
-    return n;
-}
-
-static EVP_PKEY *read_rsa(struct json_object *jwk)
+/* An even modulus or exponent, or an exponent of 1, is no RSA key, and nettle does not look. */
+static bool read_rsa(struct json_object *jwk, struct oauth_key *key)
 {
     autobuf n = BUF_INIT;
     autobuf e = BUF_INIT;
     if (member(jwk, "n", &n) < 0 || member(jwk, "e", &e) < 0 || n.len > RSA_BITS_MAX / 8 ||
         e.len > EXPONENT_BYTES_MAX)
-        return NULL;
-    OSSL_PARAM_BLD *build = OSSL_PARAM_BLD_new();
-    BIGNUM *modulus = number(&n);
-    BIGNUM *exponent = number(&e);
-    EVP_PKEY *key = NULL;
-    ensure(build != NULL);
-    if (BN_num_bits(modulus) >= RSA_BITS_MIN && BN_is_odd(exponent) && !BN_is_one(exponent) &&
-        OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_RSA_N, modulus) &&
-        OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_RSA_E, exponent))
-        key = from_params("RSA", build);
-    BN_free(modulus);
-    BN_free(exponent);
-    OSSL_PARAM_BLD_free(build);
-    return key;
+        return false;
+    struct rsa_public_key *rsa = &key->rsa;
+    rsa_public_key_init(rsa);
+    nettle_mpz_set_str_256_u(rsa->n, n.len, bytes_of(&n));
+    nettle_mpz_set_str_256_u(rsa->e, e.len, bytes_of(&e));
+    if (mpz_sizeinbase(rsa->n, 2) >= RSA_BITS_MIN && mpz_odd_p(rsa->n) && mpz_odd_p(rsa->e) &&
+        mpz_cmp_ui(rsa->e, 1) > 0 && rsa_public_key_prepare(rsa))
+        return true;
+    rsa_public_key_clear(rsa);
+    return false;
 }
 
-/* libcrypto refuses a point that is not on the curve. */
-static EVP_PKEY *read_p256(struct json_object *jwk)
+/* nettle refuses a point that is not on the curve. */
+static bool set_point(struct ecc_point *point, const uint8_t *x, const uint8_t *y)
+{
+    mpz_t mx;
+    mpz_t my;
+    nettle_mpz_init_set_str_256_u(mx, P256_BYTES, x);
+    nettle_mpz_init_set_str_256_u(my, P256_BYTES, y);
+    ecc_point_init(point, nettle_get_secp_256r1());
+    bool good = ecc_point_set(point, mx, my) != 0;
+    if (!good)
+        ecc_point_clear(point);
+    mpz_clear(mx);
+    mpz_clear(my);
+    return good;
+}
+
+static bool read_p256(struct json_object *jwk, struct oauth_key *key)
 {
     autobuf x = BUF_INIT;
     autobuf y = BUF_INIT;
-    unsigned char point[1 + 2 * P256_BYTES] = {POINT_CONVERSION_UNCOMPRESSED};
     if (!str_eq(json_str(json_get(jwk, "crv")), "P-256") || member(jwk, "x", &x) < 0 ||
         member(jwk, "y", &y) < 0 || x.len != P256_BYTES || y.len != P256_BYTES)
-        return NULL;
-    memcpy(point + 1, buf_bytes(&x), P256_BYTES);
-    memcpy(point + 1 + P256_BYTES, buf_bytes(&y), P256_BYTES);
-    OSSL_PARAM_BLD *build = OSSL_PARAM_BLD_new();
-    EVP_PKEY *key = NULL;
-    ensure(build != NULL);
-    if (OSSL_PARAM_BLD_push_utf8_string(build, OSSL_PKEY_PARAM_GROUP_NAME, "P-256", 0) &&
-        OSSL_PARAM_BLD_push_octet_string(build, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof(point)))
-        key = from_params("EC", build);
-    OSSL_PARAM_BLD_free(build);
-    return key;
+        return false;
+    return set_point(&key->p256, bytes_of(&x), bytes_of(&y));
 }
 
-static EVP_PKEY *read_ed25519(struct json_object *jwk)
+static bool read_ed25519(struct json_object *jwk, struct oauth_key *key)
 {
     autobuf x = BUF_INIT;
     if (!str_eq(json_str(json_get(jwk, "crv")), "Ed25519") || member(jwk, "x", &x) < 0 ||
-        x.len != ED25519_BYTES)
-        return NULL;
-    return EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, (const unsigned char *)buf_bytes(&x),
-                                       x.len);
+        x.len != sizeof(key->ed25519))
+        return false;
+    memcpy(key->ed25519, bytes_of(&x), x.len);
+    return true;
 }
 
 static const struct {
     const char *type;
     enum jwt_alg alg;
-    EVP_PKEY *(*read)(struct json_object *jwk);
+    bool (*read)(struct json_object *jwk, struct oauth_key *key);
 } types[] = {
     {"RSA", JWT_RS256, read_rsa},
     {"EC", JWT_ES256, read_p256},
@@ -134,11 +117,12 @@ static void take_key(struct oauth_keys *k, struct json_object *jwk)
         if (!str_eq(type, types[i].type) || (use != NULL && strcmp(use, "sig") != 0) ||
             (alg != NULL && jwt_alg_of(alg) != (int)types[i].alg))
             continue;
-        autopkey *key = types[i].read(jwk);
-        if (key != NULL)
-            k->keys[k->n++] = (struct oauth_key){.alg = types[i].alg,
-                                                 .kid = kid != NULL ? mem_strdup(kid) : NULL,
-                                                 .key = steal(key)};
+        struct oauth_key *key = &k->keys[k->n];
+        if (!types[i].read(jwk, key))
+            continue;
+        key->alg = types[i].alg;
+        key->kid = kid != NULL ? mem_strdup(kid) : NULL;
+        k->n++;
     }
 }
 
@@ -172,8 +156,12 @@ int oauth_keys_read(const char *text, size_t n, struct oauth_keys *ret, struct e
 void oauth_keys_fini(struct oauth_keys *k)
 {
     for (unsigned i = 0; i < k->n; i++) {
-        free(k->keys[i].kid);
-        EVP_PKEY_free(k->keys[i].key);
+        struct oauth_key *key = &k->keys[i];
+        free(key->kid);
+        if (key->alg == JWT_RS256)
+            rsa_public_key_clear(&key->rsa);
+        else if (key->alg == JWT_ES256)
+            ecc_point_clear(&key->p256);
     }
     free(k->keys);
     *k = (struct oauth_keys){0};
@@ -196,46 +184,59 @@ bool oauth_keys_has(const struct oauth_keys *k, const struct jwt *t)
     return false;
 }
 
-static bool verify(const struct oauth_key *key, const unsigned char *signature, size_t n,
-                   const char *text, size_t text_len)
+/* RFC 8017 8.2.2: a signature is exactly as long as the modulus. */
+static bool verify_rsa(const struct rsa_public_key *key, struct sha256_ctx *hash,
+                       const struct buf *signature)
 {
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    const EVP_MD *digest = key->alg == JWT_EDDSA ? NULL : EVP_sha256();
-    ensure(context != NULL);
-    bool good = EVP_DigestVerifyInit(context, NULL, digest, NULL, key->key) == 1 &&
-                EVP_DigestVerify(context, signature, n, (const unsigned char *)text, text_len) == 1;
-    EVP_MD_CTX_free(context);
-    ERR_clear_error(); /* a bad signature leaves one, and nobody reads the queue */
+    if (signature->len != key->size)
+        return false;
+    mpz_t s;
+    nettle_mpz_init_set_str_256_u(s, signature->len, bytes_of(signature));
+    bool good = rsa_sha256_verify(key, hash, s) != 0;
+    mpz_clear(s);
     return good;
 }
 
-/* A JWT has the two numbers side by side, libcrypto wants them in DER. */
-static bool verify_p256(const struct oauth_key *key, const struct buf *signature, const char *text,
-                        size_t n)
+/* RFC 7518 3.4: the two numbers side by side. */
+static bool verify_p256(const struct ecc_point *key, struct sha256_ctx *hash,
+                        const struct buf *signature)
 {
-    const unsigned char *raw = (const unsigned char *)buf_bytes(signature);
-    unsigned char *der = NULL;
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    struct dsa_signature pair;
     if (signature->len != 2 * P256_BYTES)
         return false;
-    ECDSA_SIG *pair = ECDSA_SIG_new();
-    ensure(pair != NULL && ECDSA_SIG_set0(pair, BN_bin2bn(raw, P256_BYTES, NULL),
-                                          BN_bin2bn(raw + P256_BYTES, P256_BYTES, NULL)));
-    int len = i2d_ECDSA_SIG(pair, &der);
-    bool good = len > 0 && verify(key, der, (size_t)len, text, n);
-    OPENSSL_free(der);
-    ECDSA_SIG_free(pair);
+    sha256_digest(hash, sizeof(digest), digest);
+    dsa_signature_init(&pair);
+    nettle_mpz_set_str_256_u(pair.r, P256_BYTES, bytes_of(signature));
+    nettle_mpz_set_str_256_u(pair.s, P256_BYTES, bytes_of(signature) + P256_BYTES);
+    bool good = ecdsa_verify(key, sizeof(digest), digest, &pair) != 0;
+    dsa_signature_clear(&pair);
     return good;
+}
+
+static bool verify_ed25519(const uint8_t *key, const struct buf *signature, const char *text,
+                           size_t n)
+{
+    return signature->len == ED25519_SIGNATURE_SIZE &&
+           ed25519_sha512_verify(key, n, (const uint8_t *)text, bytes_of(signature)) != 0;
+}
+
+static bool verify(const struct oauth_key *key, const struct buf *signature, const char *text,
+                   size_t n)
+{
+    struct sha256_ctx hash;
+    if (key->alg == JWT_EDDSA)
+        return verify_ed25519(key->ed25519, signature, text, n);
+    sha256_init(&hash);
+    sha256_update(&hash, n, (const uint8_t *)text);
+    return key->alg == JWT_ES256 ? verify_p256(&key->p256, &hash, signature)
+                                 : verify_rsa(&key->rsa, &hash, signature);
 }
 
 bool oauth_keys_verify(const struct oauth_keys *k, const struct jwt *t, const char *text)
 {
-    const unsigned char *signature = (const unsigned char *)buf_bytes(&t->signature);
     for (unsigned i = 0; i < k->n; i++) {
-        const struct oauth_key *key = &k->keys[i];
-        if (!may_be(key, t))
-            continue;
-        if (key->alg == JWT_ES256 ? verify_p256(key, &t->signature, text, t->signed_len)
-                                  : verify(key, signature, t->signature.len, text, t->signed_len))
+        if (may_be(&k->keys[i], t) && verify(&k->keys[i], &t->signature, text, t->signed_len))
             return true;
     }
     return false;

@@ -3,7 +3,7 @@
  * Theory. A key takes part with one algorithm only, which follows from its type: RSA with RS256,
  * P-256 with ES256, Ed25519 with EdDSA. So a token cannot choose what a key is used as. Keys of
  * other types, and those for encryption, are passed over: issuers publish them side by side.
- * libcrypto verifies.
+ * nettle verifies.
  *
  * Must not: fetch anything, or accept a shared secret ("oct") or a short RSA key.
  */

@@ -4,33 +4,14 @@
 #include "base/mem.h"
 
 #include <errno.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <pthread.h>
+#include <nettle/sha2.h>
 #include <string.h>
 #include <unistd.h>
 
 #define PREFIX "sha256:"
-#define DIGEST_LEN 32
+#define DIGEST_LEN SHA256_DIGEST_SIZE
 /* What version_of_fd reads at a time: large enough to hide the system call. */
 #define CHUNK (64u << 10)
-
-static EVP_MD *sha256;
-static pthread_once_t sha256_once = PTHREAD_ONCE_INIT;
-
-static void fetch(void)
-{
-    /* Hashing needs no configuration file, and one named by the environment must not load code. */
-    ensure(OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) == 1);
-    sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-    ensure(sha256 != NULL);
-}
-
-static const EVP_MD *algorithm(void)
-{
-    pthread_once(&sha256_once, fetch);
-    return sha256;
-}
 
 static void write_version(const unsigned char digest[DIGEST_LEN], char ret[FILES_VERSION_LEN])
 {
@@ -46,29 +27,31 @@ static void write_version(const unsigned char digest[DIGEST_LEN], char ret[FILES
 
 void version_begin(struct version_hash *h)
 {
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    ensure(ctx != NULL);
-    ensure(EVP_DigestInit_ex2(ctx, algorithm(), NULL) == 1);
+    struct sha256_ctx *ctx = mem_zalloc(1, sizeof(*ctx));
+    sha256_init(ctx);
     h->ctx = ctx;
 }
 
 void version_add(struct version_hash *h, const void *bytes, size_t n)
 {
-    ensure(EVP_DigestUpdate(h->ctx, bytes, n) == 1);
+    sha256_update(h->ctx, n, bytes);
 }
 
 void version_end(struct version_hash *h, char ret[FILES_VERSION_LEN])
 {
     unsigned char digest[DIGEST_LEN];
-    ensure(EVP_DigestFinal_ex(h->ctx, digest, NULL) == 1);
-    EVP_MD_CTX_free(steal(h->ctx));
+    sha256_digest(h->ctx, sizeof(digest), digest);
+    free(steal(h->ctx));
     write_version(digest, ret);
 }
 
 void version_of(const void *bytes, size_t n, char ret[FILES_VERSION_LEN])
 {
     unsigned char digest[DIGEST_LEN];
-    ensure(EVP_Digest(bytes, n, digest, NULL, algorithm(), NULL) == 1);
+    struct sha256_ctx ctx;
+    sha256_init(&ctx);
+    sha256_update(&ctx, n, bytes);
+    sha256_digest(&ctx, sizeof(digest), digest);
     write_version(digest, ret);
 }
 

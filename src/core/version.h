@@ -1,9 +1,8 @@
 /* core/version: the version of a file, "sha256:" and the hex digest of its bytes.
  *
  * Theory. A version names content, not time: a client that read a file can say "only if it is still
- * that" (expected_versions), and two readers agree without sharing anything. libcrypto does the
- * hashing with the CPU's instructions; the algorithm is looked up once for the process, since the
- * look-up costs as much as hashing a small file.
+ * that" (expected_versions), and two readers agree without sharing anything. nettle does the
+ * hashing with the CPU's instructions, and needs nothing made ready first.
  *
  * Must not: be used for secrets or as a signature.
  */
