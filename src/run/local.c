@@ -11,6 +11,7 @@
 #include "run/gate.h"
 #include "run/grave.h"
 #include "run/managed.h"
+#include "run/plandir.h"
 #include "run/table.h"
 #include "run/warm.h"
 #include "sys/beside.h"
@@ -40,6 +41,7 @@ struct local {
     void *exited_user;
     char *helper;
     struct strv helper_env;
+    struct plandir plans;
     uint64_t timeout_ms;
     bool probed;
     struct probe_result probe;
@@ -428,6 +430,7 @@ static void on_gone(struct anchor *a)
     free(l->home.scratch);
     spill_budget_fini(&l->home.spill);
     strv_fini(&l->helper_env);
+    plandir_close(&l->plans);
     free(l->helper);
     free(l);
 }
@@ -465,10 +468,11 @@ static const struct runner_ops local_ops = {
     .free = local_free,
 };
 
-static void fill_helper_env(struct strv *env)
+static void fill_helper_env(struct strv *env, const char *plans)
 {
     for (size_t i = 0; passed_on[i] != NULL; i++) {
-        const char *value = getenv(passed_on[i]);
+        bool temporary = plans != NULL && str_eq(passed_on[i], "TMPDIR");
+        const char *value = temporary ? plans : getenv(passed_on[i]);
         if (value != NULL)
             strv_addf(env, "%s=%s", passed_on[i], value);
     }
@@ -481,7 +485,8 @@ struct runner *local_runner_new(uv_loop_t *loop, const struct local_options *opt
     l->base.ops = &local_ops;
     l->helper = mem_strdup(options->helper_path);
     l->timeout_ms = options->timeout_ms ? options->timeout_ms : RUN_TIMEOUT_DEFAULT_MS;
-    fill_helper_env(&l->helper_env);
+    plandir_open(&l->plans, options->plan_parent);
+    fill_helper_env(&l->helper_env, l->plans.path);
     l->home = (struct home){
         .loop = loop,
         .helper = l->helper,

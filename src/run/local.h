@@ -19,6 +19,7 @@ struct local_options {
     uint64_t max_workspace_processes; /* of one workspace; 0 = as many as the runner's */
     const char *spill_dir;            /* for output beyond the ring; NULL = see run/spill */
     uint64_t spill_bytes;             /* per process; 0 = RUN_SPILL_BYTES */
+    const char *plan_parent;          /* for run/plandir; NULL = plans lie in TMPDIR */
     bool warm_off;  /* every command starts cold (run/warm); so with CODESPACE_WARM=0 */
     bool spill_off; /* keep the ring only */
 };

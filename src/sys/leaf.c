@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PREFIX "codespace-worker-"
+#define PREFIX "codespace-runner-"
 /* To empty a directory that only our own programs write. */
 #define SWEEP_PASSES 16
 

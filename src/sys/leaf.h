@@ -1,4 +1,4 @@
-/* sys/leaf: a fresh private directory for a socket (R4).
+/* sys/leaf: a fresh private directory for a socket (R4), or for what lives as long as its runner.
  *
  * Theory. The directory is made 0700 by mkdir itself, under a parent that is never chmodded, with a
  * name that nobody can know before. `/`, `/tmp`, `/var/tmp` and the home directory are refused as
