@@ -302,32 +302,25 @@ def commander_call():
 # ---- rows ----
 
 
-def row_read_1k(s, f):
-    return "read of 1 KiB, one call at a time, client and server on one CPU", [
-        (label, lambda a=argv, c=call: latency(s, a(), c, 300 * f, "--one-cpu"))
-        for label, argv, call in read_call(s, "1k")
-    ]
+ONE_CPU = ("client and server on one CPU", ("--one-cpu",))
+ANY_CPU = ("CPUs as the kernel likes", ())
 
 
-def row_read_1k_two(s, f):
-    return "read of 1 KiB, one call at a time, CPUs as the kernel likes", [
-        (label, lambda a=argv, c=call: latency(s, a(), c, 300 * f))
-        for label, argv, call in read_call(s, "1k")
-    ]
+def reads(name, calls, where):
+    """The row of reads of one file, one at a time."""
+    words, options = where
+    return lambda s, f: (f"read of {name}, one call at a time, {words}", [
+        (label, lambda a=argv, c=call: latency(s, a(), c, calls * f, *options))
+        for label, argv, call in read_call(s, name)
+    ])
 
 
-def row_read_1k_depth(s, f):
-    return "read of 1 KiB, 16 calls in flight", [
-        (label, lambda a=argv, c=call, n=n: rate(s, a(), c, n * f, 16))
+def reads_in_flight(where):
+    words, options = where
+    return lambda s, f: (f"read of 1k, 16 calls in flight, {words}", [
+        (label, lambda a=argv, c=call, n=n: rate(s, a(), c, n * f, 16, *options))
         for (label, argv, call), n in zip(read_call(s, "1k"), (20000, 20000, 1000))
-    ]
-
-
-def row_read_1m(s, f):
-    return "read of 1 MiB, one call at a time", [
-        (label, lambda a=argv, c=call: latency(s, a(), c, 15 * f))
-        for label, argv, call in read_call(s, "1m")
-    ]
+    ])
 
 
 def row_cold(s, f):
@@ -350,10 +343,12 @@ def row_memory(s, f):
 
 # name, row, rounds
 ROWS = (
-    ("read-1k", row_read_1k, 5),
-    ("read-1k-two-cpus", row_read_1k_two, 5),
-    ("read-1k-depth16", row_read_1k_depth, 3),
-    ("read-1m", row_read_1m, 3),
+    ("read-1k", reads("1k", 300, ONE_CPU), 5),
+    ("read-1k-two-cpus", reads("1k", 300, ANY_CPU), 5),
+    ("read-1k-depth16", reads_in_flight(ONE_CPU), 3),
+    ("read-1k-depth16-two-cpus", reads_in_flight(ANY_CPU), 3),
+    ("read-1m", reads("1m", 15, ONE_CPU), 3),
+    ("read-1m-two-cpus", reads("1m", 15, ANY_CPU), 3),
     ("cold", row_cold, 3),
     ("memory", row_memory, 1),
 )
