@@ -95,7 +95,7 @@ static char *plain_json(char *to, const unsigned char *p, size_t n)
 
 #if defined(__x86_64__)
 
-#include <tmmintrin.h>
+#include <immintrin.h>
 
 #define SSSE3 __attribute__((target("ssse3")))
 
@@ -199,33 +199,123 @@ SSSE3 static char *ssse3_bytes(char *to, const unsigned char *p, size_t n)
     return plain_bytes(to, p, n);
 }
 
-static atomic_bool plain_forced;
+/* ---- with AVX-512 VBMI2 ---- */
 
-static bool can_shuffle(void)
+#define VBMI2 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi2,bmi2,popcnt")))
+
+/* The 32 bytes of v, those marked in `mask` after a backslash. Writes 64 bytes, of which some are
+ * not kept: there is room for them, since each byte may need two. */
+VBMI2 static inline char *close_gaps(char *to, __m256i v, uint32_t mask)
 {
-    return __builtin_cpu_supports("ssse3") &&
-           !atomic_load_explicit(&plain_forced, memory_order_relaxed);
+    const __m512i slashes = _mm512_set1_epi16('\\');
+    __m512i pairs = _mm512_or_si512(_mm512_slli_epi16(_mm512_cvtepu8_epi16(v), 8), slashes);
+    uint64_t keep = _pdep_u64(mask, 0x5555555555555555ULL) | 0xaaaaaaaaaaaaaaaaULL;
+    _mm512_storeu_si512(to, _mm512_maskz_compress_epi8(keep, pairs));
+    return to + 32 + __builtin_popcount(mask);
 }
 
-void escape_force_plain(void)
+VBMI2 static inline __m256i load_32(const void *p)
 {
-    atomic_store(&plain_forced, true);
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+
+VBMI2 static inline uint32_t quotes(__m256i v)
+{
+    return _mm256_cmpeq_epi8_mask(v, _mm256_set1_epi8('"')) |
+           _mm256_cmpeq_epi8_mask(v, _mm256_set1_epi8('\\'));
+}
+
+VBMI2 static char *vbmi2_json(char *to, const unsigned char *p, size_t n)
+{
+    for (; n >= 32; p += 32, n -= 32) {
+        __m256i v = load_32(p);
+        to = close_gaps(to, v, quotes(v));
+    }
+    return plain_json(to, p, n);
+}
+
+/* As ssse3_bytes(). */
+VBMI2 static char *vbmi2_bytes(char *to, const unsigned char *p, size_t n)
+{
+    const __m256i short_forms = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 'b', 't', 'n', 0, 'f', 'r', 0, 0));
+    while (n >= 32) {
+        __m256i v = load_32(p);
+        uint32_t low = _mm256_cmplt_epu8_mask(v, _mm256_set1_epi8(0x10));
+        __m256i letters = _mm256_maskz_shuffle_epi8(low, short_forms, v);
+        uint32_t short_form = _mm256_test_epi8_mask(letters, letters);
+        /* Signed: from 0x80 up, and below 0x20. */
+        uint32_t rare = (_mm256_cmplt_epi8_mask(v, _mm256_set1_epi8(0x20)) & ~short_form) |
+                        _mm256_cmpeq_epi8_mask(v, _mm256_set1_epi8(0x7f));
+        size_t used = 32;
+        if (rare == 0) {
+            __m256i bytes = _mm256_mask_mov_epi8(v, short_form, letters);
+            to = close_gaps(to, bytes, quotes(v) | short_form);
+        } else {
+            for (used = 0; used < 16;)
+                used += put_char(&to, p + used, n - used);
+        }
+        p += used;
+        n -= used;
+    }
+    return plain_bytes(to, p, n);
+}
+
+/* ---- which ---- */
+
+static atomic_int most_allowed = ESCAPE_VBMI2;
+
+static enum escape_way best_way(void)
+{
+    if (__builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2"))
+        return ESCAPE_VBMI2;
+    return __builtin_cpu_supports("ssse3") ? ESCAPE_SSSE3 : ESCAPE_PLAIN;
+}
+
+static enum escape_way way(void)
+{
+    enum escape_way most =
+        (enum escape_way)atomic_load_explicit(&most_allowed, memory_order_relaxed);
+    enum escape_way best = best_way();
+    return best < most ? best : most;
+}
+
+bool escape_force(enum escape_way most)
+{
+    atomic_store(&most_allowed, most);
+    return way() == most;
 }
 
 char *escape_bytes(char *to, const void *bytes, size_t n)
 {
-    return can_shuffle() ? ssse3_bytes(to, bytes, n) : plain_bytes(to, bytes, n);
+    switch (way()) {
+    case ESCAPE_VBMI2:
+        return vbmi2_bytes(to, bytes, n);
+    case ESCAPE_SSSE3:
+        return ssse3_bytes(to, bytes, n);
+    default:
+        return plain_bytes(to, bytes, n);
+    }
 }
 
 char *escape_json(char *to, const void *json, size_t n)
 {
-    return can_shuffle() ? ssse3_json(to, json, n) : plain_json(to, json, n);
+    switch (way()) {
+    case ESCAPE_VBMI2:
+        return vbmi2_json(to, json, n);
+    case ESCAPE_SSSE3:
+        return ssse3_json(to, json, n);
+    default:
+        return plain_json(to, json, n);
+    }
 }
 
 #else
 
-void escape_force_plain(void)
+bool escape_force(enum escape_way most)
 {
+    return most == ESCAPE_PLAIN;
 }
 
 char *escape_bytes(char *to, const void *bytes, size_t n)

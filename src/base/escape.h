@@ -5,14 +5,16 @@
  * every dozen bytes, in no order that a processor could foresee, so a loop that branches at each of
  * them spends its time on wrong guesses: half of a 1 MiB read. Where the processor can shuffle
  * bytes (SSSE3, asked for at run time) four bytes become their up to eight by a table, without a
- * branch; elsewhere runs of plain bytes are copied (base/scan) and the rest is done byte by byte.
- * Both give the same bytes.
+ * branch; where it can close gaps in a vector (AVX-512 VBMI2) thirty-two bytes, each with a
+ * backslash before it, lose those backslashes that nobody needs; elsewhere runs of plain bytes are
+ * copied (base/scan) and the rest is done byte by byte. All give the same bytes.
  *
  * Must not: allocate. The caller gives the room.
  */
 #ifndef CODESPACE_BASE_ESCAPE_H
 #define CODESPACE_BASE_ESCAPE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Room that n bytes may need: \u00XX for each, and what is written beyond the end and not kept. */
@@ -28,7 +30,10 @@ char *escape_bytes(char *to, const void *bytes, size_t n);
  * backslashes need a backslash. */
 char *escape_json(char *to, const void *json, size_t n);
 
-/* For tests: never use SSSE3 in this process from now on. */
-void escape_force_plain(void);
+enum escape_way { ESCAPE_PLAIN, ESCAPE_SSSE3, ESCAPE_VBMI2 };
+
+/* For tests: no better way than that in this process from now on. False: this processor cannot go
+ * that way, so what is used is a lesser one. */
+bool escape_force(enum escape_way most);
 
 #endif

@@ -1,6 +1,7 @@
 /* base/jsonw: see jsonw.h. */
 #include "base/jsonw.h"
 
+#include "base/encode64.h"
 #include "base/escape.h"
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -111,23 +112,12 @@ void jsonw_str(struct jsonw *w, const char *s)
 
 void jsonw_base64(struct jsonw *w, const void *bytes, size_t n)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *p = bytes;
     separate(w);
-    char *at = buf_reserve(w->out, (n + 2) / 3 * 4 + 2);
-    char *q = at;
-    *q++ = '"';
-    for (size_t i = 0; i < n; i += 3) {
-        size_t left = n - i;
-        unsigned v = (unsigned)p[i] << 16 | (left > 1 ? (unsigned)p[i + 1] << 8 : 0) |
-                     (left > 2 ? (unsigned)p[i + 2] : 0);
-        *q++ = digits[v >> 18];
-        *q++ = digits[v >> 12 & 63];
-        *q++ = left > 1 ? digits[v >> 6 & 63] : '=';
-        *q++ = left > 2 ? digits[v & 63] : '=';
-    }
-    *q++ = '"';
-    buf_commit(w->out, (size_t)(q - at));
+    char *at = buf_reserve(w->out, ENCODE64_LEN(n) + 2);
+    at[0] = '"';
+    char *end = encode64(at + 1, bytes, n);
+    *end++ = '"';
+    buf_commit(w->out, (size_t)(end - at));
 }
 
 static void put_number(struct jsonw *w, const char *text)

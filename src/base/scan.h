@@ -61,6 +61,18 @@ static inline bool scan_ascii(const void *p)
     return _mm_movemask_epi8(scan_load(p)) == 0;
 }
 
+/* How many of n bytes, whole blocks of them and at most SCAN_COUNT_MAX, are c. */
+#define SCAN_COUNT_MAX (255u * SCAN_BYTES)
+static inline size_t scan_count(const void *p, size_t n, char c)
+{
+    const char *bytes = p;
+    __m128i counts = _mm_setzero_si128(); /* each match is -1 */
+    for (size_t i = 0; i < n; i += SCAN_BYTES)
+        counts = _mm_sub_epi8(counts, scan_is(scan_load(bytes + i), c));
+    __m128i sums = _mm_sad_epu8(counts, _mm_setzero_si128());
+    return (size_t)(_mm_cvtsi128_si64(sums) + _mm_cvtsi128_si64(_mm_srli_si128(sums, 8)));
+}
+
 #else
 
 /* The tests are the usual ones for a zero byte and for a borrow (Bit Twiddling Hacks, "determine if
@@ -105,6 +117,20 @@ static inline size_t scan_unquoted(const void *p)
 static inline bool scan_ascii(const void *p)
 {
     return (scan_load(p) & SCAN_HIGHS) == 0;
+}
+
+/* The carry is kept inside each byte, so that no byte behind a match is marked. */
+#define SCAN_COUNT_MAX (255u * SCAN_BYTES)
+static inline size_t scan_count(const void *p, size_t n, char c)
+{
+    const char *bytes = p;
+    size_t count = 0;
+    for (size_t i = 0; i < n; i += SCAN_BYTES) {
+        uint64_t v = scan_load(bytes + i) ^ (SCAN_ONES * (unsigned char)c);
+        uint64_t marks = ~(((v & ~SCAN_HIGHS) + ~SCAN_HIGHS) | v | ~SCAN_HIGHS);
+        count += (size_t)((marks >> 7) * SCAN_ONES >> 56);
+    }
+    return count;
 }
 
 #endif
