@@ -4,9 +4,11 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "core/root.h"
+#include "sys/trusted.h"
 #include "wire/json.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,12 +50,25 @@ static int check_credential(const char *path, struct err *e)
     return 0;
 }
 
+static int check_program(const char *path, struct err *e)
+{
+    autofree char *real = NULL;
+    const char *why = "";
+    int rc = trusted_program(path, &real, &why);
+    if (rc == -EPERM && *why != '\0')
+        return err_set(e, ERR_CONFIG_INVALID, "\"%.256s\" %s", path, why);
+    return rc < 0 ? err_sys(e, ERR_CONFIG_INVALID, rc, "cannot look at \"%.256s\"", path) : 0;
+}
+
 static int check_credentials(const struct workspace *ws, const char *where, struct err *e)
 {
     const struct inject_rules *all = &ws->egress.inject;
     for (size_t i = 0; i < all->len; i++) {
-        if (check_credential(all->items[i].file, e) < 0)
+        const struct inject_rule *r = &all->items[i];
+        if (r->file != NULL && check_credential(r->file, e) < 0)
             return err_wrap(e, "%s.inject[%zu].file", where, i);
+        if (r->command.len > 0 && check_program(r->command.items[0], e) < 0)
+            return err_wrap(e, "%s.inject[%zu].command[0]", where, i);
     }
     return 0;
 }
@@ -66,11 +81,33 @@ static bool is_reached(const struct workspace *ws, const char *path)
     return reached;
 }
 
+/* The program and what it is given: a script in a workspace is a program that a command writes. */
+static int keep_command(const struct workspace *other, const struct workspace *ws, size_t rule,
+                        struct err *e)
+{
+    const struct strv *words = &other->egress.inject.items[rule].command;
+    for (size_t i = 0; i < words->len; i++) {
+        const char *word = words->items[i];
+        autofree char *real = word[0] == '/' ? realpath(word, NULL) : NULL;
+        if (word[0] == '/' && (is_reached(ws, word) || (real != NULL && is_reached(ws, real))))
+            return err_set(e, ERR_CONFIG_INVALID,
+                           "egress.inject[%zu].command[%zu] of \"%s\": \"%.256s\" lies where "
+                           "commands or tools of \"%s\" could write it; keep it outside of every "
+                           "workspace",
+                           rule, i, other->id, word, ws->id);
+    }
+    return 0;
+}
+
 int registry_egress_keep(const struct workspace *other, struct workspace *ws, struct err *e)
 {
     const struct inject_rules *all = &other->egress.inject;
     for (size_t i = 0; i < all->len; i++) {
         const char *path = all->items[i].file;
+        if (keep_command(other, ws, i, e) < 0)
+            return -1;
+        if (path == NULL)
+            continue;
         if (is_reached(ws, path))
             return err_set(e, ERR_CONFIG_INVALID,
                            "egress.inject[%zu].file of \"%s\": \"%.256s\" lies where commands or "

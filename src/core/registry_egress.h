@@ -24,7 +24,8 @@ int registry_egress_take(const struct registry_egress *in, const char *where, st
 
 /* No command and no file tool of `ws` may reach the credentials of `other` (perhaps the same
  * workspace): a file that lies in `ws` or in a writable mount of it is refused, and from now on all
- * are hidden from it. Both are filled, `ws` is open. Errors: CONFIG_INVALID. */
+ * are hidden from it. Nor may one write the program of a command that prints one, or a file that it
+ * names. Both are filled, `ws` is open. Errors: CONFIG_INVALID. */
 int registry_egress_keep(const struct workspace *other, struct workspace *ws, struct err *e);
 
 /* The operator's new rules for a running server, by the same reader as at load; on failure nothing

@@ -39,7 +39,8 @@ static bool echoes(const struct http1_head *h)
 
 static bool is_for(const struct conn *c, const struct inject_rule *r)
 {
-    return r->port == c->target.port && host_eq(&r->host, &c->target.host);
+    return r->intercept == c->intercepted && r->port == c->target.port &&
+           host_eq(&r->host, &c->target.host);
 }
 
 /* Is the client's header replaced by one of ours? */

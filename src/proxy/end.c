@@ -20,10 +20,21 @@ void end_close(struct loop *l, struct end *e)
 {
     void (*ready)(struct source *, uint32_t) = e->source.ready;
     loop_close(l, &e->source);
+    if (e->channel != NULL) {
+        buf_fini(&e->channel->wire);
+        e->channel->ops->free(e->channel);
+    }
     buf_fini(&e->kept);
     buf_fini(&e->out);
     end_init(e);
     e->source.ready = ready;
+}
+
+void end_set_channel(struct end *e, struct channel *ch)
+{
+    ensure(e->channel == NULL && e->out.len == 0 && e->len == 0);
+    e->channel = ch;
+    e->readable = true;
 }
 
 bool end_is_open(const struct end *e)
@@ -59,8 +70,9 @@ void end_settle(struct end *e)
 static void note_read(struct end *e, ssize_t got, size_t asked)
 {
     if (got > 0) {
-        /* A short read has emptied the socket; an end of file would still have to be read. */
-        if ((size_t)got < asked && !e->hup)
+        /* A short read has emptied the socket; an end of file would still have to be read. A
+         * channel gives what it has decoded, which says nothing of the socket. */
+        if ((size_t)got < asked && !e->hup && e->channel == NULL)
             e->readable = false;
         return;
     }
@@ -83,7 +95,8 @@ bool end_fill(struct end *e, char *scratch, bool *ret_full)
         to = buf_reserve(&e->kept, END_BLOCK / 4);
     }
     size_t room = e->len > 0 ? END_BLOCK / 4 : END_BLOCK;
-    ssize_t got = fd_read(e->source.fd, to, room);
+    ssize_t got = e->channel != NULL ? e->channel->ops->read(e->channel, to, room)
+                                     : fd_read(e->source.fd, to, room);
     note_read(e, got, room);
     if (e->len > 0)
         e->at = buf_bytes(&e->kept);
@@ -111,10 +124,69 @@ void end_consume(struct end *e, size_t n)
     e->len -= n;
 }
 
+/* Write the beginning of `b` to the socket, as much as it takes. True when all is written. */
+static bool write_out(struct end *e, struct buf *b)
+{
+    if (b->len == 0)
+        return true;
+    if (!e->writable || e->failed)
+        return false;
+    ssize_t put = fd_send(e->source.fd, buf_bytes(b), b->len);
+    if (put < 0) {
+        e->writable = false;
+        e->failed = put != -EAGAIN;
+        return false;
+    }
+    buf_consume(b, (size_t)put);
+    if (b->len > 0) {
+        e->writable = false;
+        return false;
+    }
+    buf_reset(b, END_KEEP_MAX);
+    return true;
+}
+
+/* The bytes taken; they may wait in the channel. */
+static size_t send_encoded(struct end *e, const char *data, size_t n)
+{
+    struct channel *ch = e->channel;
+    size_t some = n < END_BLOCK ? n : END_BLOCK;
+    if (!write_out(e, &ch->wire))
+        return 0;
+    if (ch->ops->send(ch, data, some) < 0) {
+        e->failed = true;
+        return 0;
+    }
+    write_out(e, &ch->wire);
+    return some;
+}
+
+static bool flush_encoded(struct end *e)
+{
+    while (write_out(e, &e->channel->wire)) {
+        if (e->out.len == 0) {
+            buf_reset(&e->out, END_KEEP_MAX);
+            return true;
+        }
+        size_t n = send_encoded(e, buf_bytes(&e->out), e->out.len);
+        if (n == 0)
+            return false;
+        buf_consume(&e->out, n);
+    }
+    return false;
+}
+
+bool end_has_output(const struct end *e)
+{
+    return e->out.len > 0 || (e->channel != NULL && e->channel->wire.len > 0);
+}
+
 size_t end_send(struct end *e, const char *data, size_t n)
 {
     if (!e->writable || e->failed || e->out.len > 0 || n == 0)
         return 0;
+    if (e->channel != NULL)
+        return send_encoded(e, data, n);
     ssize_t put = fd_send(e->source.fd, data, n);
     if (put < 0) {
         e->writable = false;
@@ -128,29 +200,18 @@ size_t end_send(struct end *e, const char *data, size_t n)
 
 bool end_flush(struct end *e)
 {
-    if (e->out.len == 0)
-        return true;
-    if (!e->writable || e->failed)
-        return false;
-    ssize_t put = fd_send(e->source.fd, buf_bytes(&e->out), e->out.len);
-    if (put < 0) {
-        e->writable = false;
-        e->failed = put != -EAGAIN;
-        return false;
-    }
-    buf_consume(&e->out, (size_t)put);
-    if (e->out.len > 0) {
-        e->writable = false;
-        return false;
-    }
-    buf_reset(&e->out, END_KEEP_MAX);
-    return true;
+    return e->channel != NULL ? flush_encoded(e) : write_out(e, &e->out);
 }
 
 void end_shutdown(struct end *e)
 {
-    if (!e->shut && end_is_open(e) && !e->failed)
+    if (!e->shut && end_is_open(e) && !e->failed) {
+        if (e->channel != NULL) {
+            e->channel->ops->shutdown(e->channel);
+            write_out(e, &e->channel->wire);
+        }
         shutdown(e->source.fd, SHUT_WR);
+    }
     e->shut = true;
 }
 

@@ -13,6 +13,7 @@
 #define CODESPACE_PROXY_END_H
 
 #include "base/buf.h"
+#include "proxy/channel.h"
 #include "proxy/loop.h"
 
 #include <stddef.h>
@@ -33,9 +34,13 @@ struct end {
     size_t len;
     struct buf kept; /* storage of the window between turns */
     struct buf out;
+    struct channel *channel; /* NULL: the bytes are the socket's */
 };
 
 void end_init(struct end *e);
+/* From now on the bytes go through a channel, which is taken; the output must be flushed and the
+ * window empty. */
+void end_set_channel(struct end *e, struct channel *ch);
 /* Forget everything and close. */
 void end_close(struct loop *l, struct end *e);
 bool end_is_open(const struct end *e);
@@ -52,6 +57,8 @@ void end_settle(struct end *e);
 
 /* Send what is waiting; true when nothing is. */
 bool end_flush(struct end *e);
+/* Is anything waiting, ours or encoded? */
+bool end_has_output(const struct end *e);
 /* Send now, as much as the socket takes; the number of bytes. Nothing while output is waiting. */
 size_t end_send(struct end *e, const char *data, size_t n);
 /* Close our direction once; call when everything is flushed. */

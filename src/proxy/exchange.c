@@ -80,7 +80,7 @@ static int read_carried_target(struct conn *c, bool *ret_host, struct err *e)
         return bad(e, "on this connection the target must be a path");
     x->path = star ? (struct http1_slice){h->target.at, 0} : h->target;
     conn_set_method(c, http1_at(h, h->method), h->method.len);
-    return check_host(c, 80, ret_host, e);
+    return check_host(c, c->intercepted ? 443 : 80, ret_host, e);
 }
 
 int exchange_read_target(struct conn *c, bool *ret_host, struct err *e)
@@ -148,15 +148,17 @@ static void put_request_line(struct conn *c, struct buf *out)
     const struct http1_head *h = &x->request;
     char authority[HOST_AUTHORITY_MAX];
     size_t n = host_format_authority(&c->target.host, c->target.port, authority);
-    if (c->target.port == 80)
-        n -= 3;
+    /* Inside TLS the operator's proxy has opened a tunnel, and the server is asked itself. */
+    bool absolute = c->by_upstream && !c->intercepted;
+    if (c->target.port == (c->intercepted ? 443 : 80))
+        n -= c->intercepted ? 4 : 3;
     put_slice(out, h, h->method);
     buf_putc(out, ' ');
-    if (c->by_upstream) {
+    if (absolute) {
         buf_puts(out, "http://");
         buf_put(out, authority, n);
     }
-    if (x->path.len == 0 && http1_is(h, h->method, "OPTIONS") && !c->by_upstream)
+    if (x->path.len == 0 && http1_is(h, h->method, "OPTIONS") && !absolute)
         buf_putc(out, '*');
     else if (x->path.len == 0 || *http1_at(h, x->path) != '/')
         buf_putc(out, '/');

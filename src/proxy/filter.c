@@ -44,12 +44,18 @@ static const uint32_t allowed[] = {
     /* sockets and the loop */
     SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_recvfrom, SYS_sendto, SYS_recvmsg, SYS_sendmsg,
     SYS_accept4, SYS_connect, SYS_shutdown, SYS_close, SYS_getsockopt, SYS_setsockopt,
-    SYS_getsockname, SYS_splice, SYS_pipe2, SYS_fcntl, SYS_epoll_ctl, SYS_epoll_pwait,
+    SYS_getsockname, SYS_getpeername, SYS_splice, SYS_pipe2, SYS_fcntl, SYS_epoll_ctl,
+    SYS_epoll_pwait,
 #ifdef SYS_epoll_wait
     SYS_epoll_wait,
 #endif
     /* memory (mmap and mprotect: see the arguments), time, random bytes */
     SYS_munmap, SYS_mremap, SYS_madvise, SYS_brk, SYS_clock_gettime, SYS_getrandom,
+    /* what a clock that has no fast path falls back to, in the TLS library */
+    SYS_gettimeofday,
+#ifdef SYS_time
+    SYS_time,
+#endif
     /* ending, also by abort() */
     SYS_exit, SYS_exit_group, SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_rt_sigreturn, SYS_getpid,
     SYS_gettid, SYS_tgkill, SYS_futex, SYS_restart_syscall};

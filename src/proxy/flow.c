@@ -99,7 +99,8 @@ static size_t move_some(struct flow_pool *pool, struct flow *f, struct end *from
         return send_window(from, to, left);
     if (!from->readable || from->eof || from->failed || !to->writable)
         return 0;
-    if (f->full_reads >= FLOW_BUSY && left >= END_BLOCK &&
+    bool plain = from->channel == NULL && to->channel == NULL;
+    if (plain && f->full_reads >= FLOW_BUSY && left >= END_BLOCK &&
         (f->pipe.fd[0] >= 0 || take_pipe(pool, f)))
         return fill_pipe(f, from, left);
     if (!end_fill(from, scratch, &full))
@@ -113,7 +114,7 @@ static enum flow_result at_rest(struct flow_pool *pool, struct flow *f, const st
 {
     if (to->failed)
         return FLOW_FAIL;
-    if (f->in_pipe > 0 || to->out.len > 0)
+    if (f->in_pipe > 0 || end_has_output(to))
         return FLOW_WAIT;
     if (left == 0) {
         flow_fini(pool, f);

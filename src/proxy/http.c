@@ -2,6 +2,7 @@
 #include "proxy/http.h"
 
 #include "base/mem.h"
+#include "proxy/intercept.h"
 #include "proxy/tunnel.h"
 
 #include <string.h>
@@ -121,7 +122,7 @@ static enum conn_step begin(struct conn *c)
         return refuse(c, &verdict);
     if (connect) {
         end_consume(&c->client, x->request.size);
-        return conn_dial(c, &verdict);
+        return intercept_is_for(c) ? intercept_start(c) : conn_dial(c, &verdict);
     }
     x->asked_upgrade = may_upgrade(c);
     bool same = host_eq(&before, &c->target.host) && before_port == c->target.port;
@@ -243,8 +244,8 @@ static enum conn_step step_response_head(struct conn *c)
 static enum conn_step finish_exchange(struct conn *c)
 {
     struct exchange *x = c->http;
-    bool keep_server =
-        x->response.keep_alive && c->server.len == 0 && !c->server.eof && c->server.out.len == 0;
+    bool keep_server = x->response.keep_alive && c->server.len == 0 && !c->server.eof &&
+                       !end_has_output(&c->server);
     if (!keep_server)
         conn_drop_server(c);
     if (x->close_client)
@@ -369,6 +370,13 @@ void http_dialed(struct conn *c, enum dial_result result)
     } else {
         send_request(c, false);
     }
+}
+
+enum conn_step http_refuse(struct conn *c, unsigned status, const char *reason, const char *message,
+                           const struct egress_verdict *verdict)
+{
+    c->http->close_client |= c->http->active; /* its head is gone already */
+    return answer(c, status, reason, message, verdict);
 }
 
 void http_refuse_tunnel(struct conn *c, enum dial_result result)

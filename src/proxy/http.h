@@ -34,6 +34,10 @@ void http_refuse_tunnel(struct conn *c, enum dial_result result);
 /* The head did not come in time. */
 void http_too_slow(struct conn *c);
 
+/* Answer the request, or the CONNECT, that is there; `verdict` as in exchange_answer(). */
+enum conn_step http_refuse(struct conn *c, unsigned status, const char *reason, const char *message,
+                           const struct egress_verdict *verdict);
+
 /* The answer of the operator's proxy to our CONNECT. 1: go on, 0: not yet, -1: it refused. */
 int http_upstream_answer(struct conn *c);
 

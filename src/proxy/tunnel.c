@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "proxy/http.h"
+#include "proxy/intercept.h"
 #include "proxy/sniff.h"
 #include "wire/socks.h"
 
@@ -57,7 +58,7 @@ enum conn_step tunnel_step_request(struct conn *c)
     conn_set_method(c, "CONNECT", 7);
     if (!conn_judge(c, &verdict))
         return refuse_socks(c, SOCKS_NOT_ALLOWED);
-    return conn_dial(c, &verdict);
+    return intercept_is_for(c) ? intercept_start(c) : conn_dial(c, &verdict);
 }
 
 static enum socks_reply socks_of(enum dial_result result)
@@ -72,7 +73,7 @@ static enum socks_reply socks_of(enum dial_result result)
 
 static void fail(struct conn *c, enum dial_result result)
 {
-    if (c->via == CONN_VIA_CONNECT)
+    if (c->via == CONN_VIA_CONNECT || c->intercepted)
         http_refuse_tunnel(c, result);
     else if (c->via == CONN_VIA_SOCKS)
         refuse_socks(c, socks_of(result));
@@ -80,12 +81,19 @@ static void fail(struct conn *c, enum dial_result result)
         conn_abort(c, true);
 }
 
-static enum conn_step open_tunnel(struct conn *c)
+void tunnel_answer(struct conn *c)
 {
     if (c->via == CONN_VIA_CONNECT)
         buf_puts(&c->client.out, "HTTP/1.1 200 Connection established\r\n\r\n");
     else if (c->via == CONN_VIA_SOCKS)
         socks_reply_write(SOCKS_OK, &c->client.out);
+}
+
+static enum conn_step open_tunnel(struct conn *c)
+{
+    if (c->intercepted)
+        return intercept_secure(c);
+    tunnel_answer(c);
     return tunnel_start(c);
 }
 

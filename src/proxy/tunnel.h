@@ -16,6 +16,8 @@ enum conn_step tunnel_step(struct conn *c);
 
 /* The dial of a tunnel has ended. */
 void tunnel_dialed(struct conn *c, enum dial_result result);
+/* Tell the client that its tunnel stands, in the way that it asked. */
+void tunnel_answer(struct conn *c);
 /* Both ends are connected and the answer, if any, is in the client's output: carry. */
 enum conn_step tunnel_start(struct conn *c);
 

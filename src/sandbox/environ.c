@@ -86,6 +86,8 @@ void environ_build(const struct helper_request *r, struct strv *ret)
         set(&env, r->env.items[i]);
     if (r->network == HELPER_NETWORK_ENABLED)
         netenv_each(set_entry, &env);
+    if (r->network == HELPER_NETWORK_ENABLED && inject_has_intercept(&r->egress.inject))
+        netenv_each_ca(set_entry, &env);
     *ret = env;
 }
 
@@ -102,5 +104,7 @@ void environ_lay_over(const struct strv *base, bool tty, const char *cwd,
         set(&env, entries->items[i]);
     if (strv_has(base, "CODESPACE_NETWORK=enabled"))
         netenv_each(set_entry, &env);
+    if (strv_has(base, NETENV_CA_MARK))
+        netenv_each_ca(set_entry, &env);
     *ret = env;
 }

@@ -46,6 +46,30 @@ static const char *const switches[] = {
     "NODE_USE_ENV_PROXY=1",
 };
 
+/* Those that replace what a program trusts, and those that add to it. */
+static const char *const trust[] = {
+    "SSL_CERT_FILE",                      /* OpenSSL and what stands on it: Python, Ruby; Go */
+    "CURL_CA_BUNDLE",                     /* curl */
+    "GIT_SSL_CAINFO",                     /* git */
+    "NODE_EXTRA_CA_CERTS",                /* node */
+    "DENO_CERT",                          /* deno */
+    "REQUESTS_CA_BUNDLE",                 /* Python's requests */
+    "PIP_CERT",                           /* pip */
+    "HTTPLIB2_CA_CERTS",                  /* Google's and other Python clients */
+    "CARGO_HTTP_CAINFO",                  /* cargo */
+    "BUNDLE_SSL_CA_CERT",                 /* bundler */
+    "AWS_CA_BUNDLE",                      /* the AWS command line and libraries */
+    "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", /* gcloud */
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",   /* gRPC */
+    "HEX_CACERTS_PATH",                   /* Elixir's hex */
+    "NIX_SSL_CERT_FILE",                  /* nix */
+    "PERL_LWP_SSL_CA_FILE",               /* perl */
+    "CODESPACE_CA_FILE",
+    "npm_config_cafile", /* npm, pnpm; in the spelling of each */
+    "NPM_CONFIG_CAFILE",
+    "YARN_HTTPS_CA_FILE_PATH", /* yarn */
+};
+
 static void each(const char *const *names, size_t n, const char *value,
                  void (*set)(void *user, const char *entry), void *user)
 {
@@ -53,6 +77,11 @@ static void each(const char *const *names, size_t n, const char *value,
         autofree char *entry = mem_printf("%s=%s", names[i], value);
         set(user, entry);
     }
+}
+
+void netenv_each_ca(void (*set)(void *user, const char *entry), void *user)
+{
+    each(trust, ARRAY_LEN(trust), NETCA_FILE, set, user);
 }
 
 void netenv_each(void (*set)(void *user, const char *entry), void *user)

@@ -11,9 +11,16 @@
 #ifndef CODESPACE_SANDBOX_NETENV_H
 #define CODESPACE_SANDBOX_NETENV_H
 
+#include "sandbox/netca.h"
+
 #include <stddef.h>
 
 /* Call `set` with each "NAME=VALUE". */
 void netenv_each(void (*set)(void *user, const char *entry), void *user);
+
+/* The same for the variables that name the file of sandbox/netca, where the proxy ends TLS; and one
+ * of them, by which an environment shows that they are set. */
+#define NETENV_CA_MARK "CODESPACE_CA_FILE=" NETCA_FILE
+void netenv_each_ca(void (*set)(void *user, const char *entry), void *user);
 
 #endif

@@ -63,7 +63,7 @@ static const struct json_field fields[] = {
     {"upstream", JSON_STR, 0, AT(upstream), 1, HOST_AUTHORITY_MAX, NULL,
      "host:port of an HTTP proxy through which everything goes.", NULL},
     {"inject", JSON_ARRAY, 0, AT(inject), 0, INJECT_RULES_MAX, NULL,
-     "Credentials that the proxy adds to plain HTTP requests: {host, header, file}.", "[]"},
+     "Credentials that the proxy adds to requests: {host, header, file or command, tls}.", "[]"},
 };
 #undef AT
 

@@ -75,7 +75,9 @@ struct egress_policy {
     X(ADDRESS, "address_not_public",                                                               \
       "the destination's address is not a public one and is not granted")                          \
     X(BAD_HOST, "bad_host", "the destination is not a well-formed host")                           \
-    X(FRONTING, "name_mismatch", "the name inside the tunnel is not the destination's name")
+    X(FRONTING, "name_mismatch", "the name inside the tunnel is not the destination's name")       \
+    X(CERTIFICATE, "certificate_refused",                                                          \
+      "the server's certificate was not accepted, and nothing was sent to it")
 
 enum egress_reason {
 #define EGRESS_REASON_ENUM(name, text, sentence) EGRESS_##name,

@@ -29,6 +29,7 @@ NAMES = {
     "example.test": [[SERVERS]],
     "registry.test": [[SERVERS]],
     "evil.test": [["45.33.10.66"]],
+    "wrong.test": [[SERVERS]],  # which its certificate does not name
     "private.test": [["10.0.0.5"]],
     "meta.test": [["169.254.169.254"]],
     "loop.test": [["127.0.0.1"]],

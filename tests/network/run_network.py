@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run the tests of the enabled network between two worlds of their own, and speak TAP.
 
-    run_network.py --server PATH --helper PATH --proxy PATH --denied PATH TEST.py...
+    run_network.py --server PATH --helper PATH --proxy PATH [--proxy-tls PATH] --denied PATH TEST.py...
 
 This process becomes "the host": a network namespace with one way out, to "the internet"
 (internet.py, in another one). An ordinary user does that in a user namespace. There is no skip: a
@@ -40,12 +40,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("--server", "--helper", "--proxy", "--denied"):
         parser.add_argument(name, required=True)
+    parser.add_argument("--proxy-tls", help="the one that ends TLS")
     parser.add_argument("-k", dest="pattern", help="only tests whose name contains this")
     parser.add_argument("files", nargs="+")
     options = parser.parse_args()
     os.environ["CODESPACE_TEST_SERVER"] = os.path.realpath(options.server)
     os.environ["CODESPACE_LINUX_SANDBOX_BIN"] = os.path.realpath(options.helper)
     os.environ["CODESPACE_EGRESS_PROXY_BIN"] = os.path.realpath(options.proxy)
+    if options.proxy_tls:
+        os.environ["CODESPACE_EGRESS_PROXY_TLS_BIN"] = os.path.realpath(options.proxy_tls)
     os.environ["CODESPACE_TEST_DENIED"] = os.path.realpath(options.denied)
     sys.dont_write_bytecode = True
     sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "e2e")]

@@ -31,9 +31,11 @@ def listener(kind=socket.SOCK_STREAM, host="127.0.0.1", port=0, backlog=512):
 class Proxy:
     """One running program. `policy` is the policy document."""
 
-    def __init__(self, policy, nameserver=None, listeners=None, prepare=None, inject=None):
+    def __init__(self, policy, nameserver=None, listeners=None, prepare=None, inject=None,
+                 trust=None):
         """`listeners`: pairs of option and socket, which are taken; one door if there are none.
-        `inject`: the credentials, as the text that the helper hands over."""
+        `inject`: the credentials, as the text that the helper hands over. `trust`: the system's
+        certificates; then `bundle` is what the proxy gives to the sandbox."""
         if listeners is None:
             listeners = [("--listen-fd", listener())]
         self.port = listeners[0][1].getsockname()[1]
@@ -47,6 +49,10 @@ class Proxy:
         if inject is not None:
             inject_r, inject_w = os.pipe()
             fds.append(("--inject-fd", inject_r))
+        if trust is not None:
+            trust_r, trust_w = os.pipe()
+            ca_r, ca_w = os.pipe()
+            fds += [("--trust-fd", trust_r), ("--ca-fd", ca_w)]
         argv = [PROXY]
         for name, fd in fds:
             argv += [name, str(fd)]
@@ -61,6 +67,12 @@ class Proxy:
             stderr=subprocess.PIPE, preexec_fn=prepare)
         for fd in (status_w, life_r, policy_r):
             os.close(fd)
+        if trust is not None:
+            os.close(trust_r)
+            os.close(ca_w)
+            self._write(trust_w, trust)
+            with os.fdopen(ca_r) as bundle:
+                self.bundle = bundle.read()
         control.close()
         if inject is not None:
             os.close(inject_r)

@@ -355,7 +355,8 @@ class Refusals(ProxyTest):
                              (reason, host, 80, rule))
             event = proxy.event()
             expected = {"event": "refused", "via": "http", "host": host, "port": 80,
-                        "method": "GET", "reason": reason}
+                        "method": "GET", "reason": reason,
+                        "client": client.sock.getsockname()[1]}
             self.assertEqual(event, {**expected, "rule": rule} if rule else expected)
         self.assertEqual(client.send(get(origin)).response().status, 200)
 

@@ -1,5 +1,6 @@
 """Verdicts: before any look-up, for the very address, again with a new policy."""
 
+import json
 import socket
 
 from support import LOOPBACK, ProxyTest
@@ -176,7 +177,9 @@ class Changes(ProxyTest):
                               (b'{"op":"policy"}\n', "policy: is required"),
                               (b'{"op":"stop"}\n', "the only operation"), (b"x\n", "JSON")):
             proxy.control.sendall(text)
-            self.assertIn(message, proxy.expect_event("policy_refused")["message"])
+            event = proxy.expect_event("policy_refused")
+            self.assertIn(message, event["message"])
+            self.assertEqual(json.loads(proxy.control.recv(65536)), event)  # to who asked, too
         client = self.client(proxy).send(get("127.0.0.1", origin.port))
         self.assertEqual(client.response().status, 200)
 

@@ -242,7 +242,7 @@ class Socks(ProxyTest):
 
     def test_refusal_is_told(self):
         proxy = self.proxy(ALLOW)
-        self.request(proxy, 3, b"evil.test", 22)
+        client, _ = self.request(proxy, 3, b"evil.test", 22)
         self.assertEqual(proxy.event(), {
             "event": "refused", "via": "socks", "host": "evil.test", "port": 22,
-            "method": "CONNECT", "reason": "not_allowed"})
+            "method": "CONNECT", "reason": "not_allowed", "client": client.sock.getsockname()[1]})
