@@ -293,6 +293,26 @@ static void write_start(const struct facts *f, struct jsonw *w)
     jsonw_object_end(w);
 }
 
+/* The rules above are those of every start; whether what runs has them is told here. */
+static void write_rules_change(const struct facts_rules *r, struct jsonw *w)
+{
+    open_object(w, "egress_change");
+    jsonw_kstr(w, "state",
+               r->changing         ? "changing"
+               : r->why[0] != '\0' ? "incomplete"
+                                   : "in_force");
+    jsonw_kuint(w, "changed_ms", r->changed_ms);
+    jsonw_kstr(w, "by", r->by);
+    if (r->why[0] != '\0')
+        jsonw_kstr(w, "reason", r->why);
+    jsonw_key(w, "processes_with_others");
+    jsonw_array(w);
+    for (size_t i = 0; r->others[i] != NULL; i++)
+        jsonw_str(w, r->others[i]);
+    jsonw_array_end(w);
+    jsonw_object_end(w);
+}
+
 /* What the proxy is told, and what it is not. */
 static void write_egress(const struct facts *f, const struct workspace *ws, struct jsonw *w)
 {
@@ -300,6 +320,12 @@ static void write_egress(const struct facts *f, const struct workspace *ws, stru
         jsonw_kstr(w, "proxy_missing", f->probe.egress_detail);
     jsonw_key(w, "egress");
     egress_policy_show(&ws->egress, w);
+    if (inject_has_intercept(&ws->egress.inject)) {
+        jsonw_key(w, "intercepted");
+        inject_write_intercepted(&ws->egress.inject, w);
+    }
+    if (f->rules != NULL)
+        write_rules_change(f->rules, w);
     jsonw_key(w, "publish");
     jsonw_array(w);
     for (size_t i = 0; i < ws->n_publish; i++)

@@ -31,6 +31,15 @@ struct facts_limit {
 /* Do commands of the workspace start warm at this moment? */
 enum facts_warm { FACTS_WARM_UNKNOWN, FACTS_WARM_OFF, FACTS_WARM_ON };
 
+/* What became of egress rules that were changed while the server runs. */
+struct facts_rules {
+    bool changing;             /* they are on their way to what runs */
+    uint64_t changed_ms;       /* wall clock */
+    const char *by;            /* by which channel of the operator's */
+    const char *why;           /* why not all that ran then has them; "" = it has */
+    const char *const *others; /* processes of which it is not known; NULL-terminated */
+};
+
 struct facts {
     bool probed;               /* false while the probe still runs: nothing is claimed */
     struct probe_result probe; /* as the helper said it */
@@ -39,6 +48,7 @@ struct facts {
     uint64_t max_processes;
     enum facts_warm warm;             /* of the workspace that is told about, asked just now */
     uint64_t output_ring;             /* bytes of output kept per process */
+    const struct facts_rules *rules;  /* of that workspace; NULL = as they were at the start */
     const struct facts_limit *limits; /* more rows for execution.limits, up to one without a name;
                                          NULL = none */
 };

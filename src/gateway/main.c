@@ -10,10 +10,12 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "gateway/approvals_cli.h"
+#include "gateway/egress_cli.h"
 #include "gateway/options.h"
 #include "gateway/options_http.h"
 #include "gateway/store.h"
 #include "mcp/command_record.h"
+#include "mcp/egress_change.h"
 #include "mcp/http_server.h"
 #include "mcp/server.h"
 #include "mcp/stdio_peer.h"
@@ -40,6 +42,9 @@
 #define ARENAS 2
 
 static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
+/* The operator says that the rules of the network be read again. Not SIGHUP: that is how a terminal
+ * says that it is gone. */
+#define RELOAD_SIGNAL SIGUSR1
 
 struct gateway {
     struct options options;
@@ -52,6 +57,7 @@ struct gateway {
     struct http_server *http;
     bool ending;
     uv_signal_t signals[ARRAY_LEN(stop_signals)];
+    uv_signal_t reload;
 };
 
 static int print_err(const struct err *e)
@@ -172,8 +178,28 @@ static void on_signal(uv_signal_t *handle, int number)
     g->ending = true;
 }
 
+static void on_reload(uv_signal_t *handle, int number)
+{
+    struct gateway *g = handle->data;
+    struct err e;
+    if (g->options.config == NULL) {
+        log_warn("signal %d: there is no configuration file (--config) to read again", number);
+        return;
+    }
+    int n = egress_change_reload(&g->server, &g->registry, g->options.config, &e);
+    if (n < 0)
+        log_error("signal %d: nothing was changed: %s", number, e.message);
+    else
+        log_warn("signal %d: %s was read again; egress rules of %d workspaces are others now. "
+                 "Nothing else of it was taken: that needs a restart",
+                 number, g->options.config, n);
+}
+
 static void watch_signals(struct gateway *g)
 {
+    uv_signal_init(&g->loop, &g->reload);
+    g->reload.data = g;
+    uv_signal_start(&g->reload, on_reload, RELOAD_SIGNAL);
     for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++) {
         uv_signal_init(&g->loop, &g->signals[i]);
         g->signals[i].data = g;
@@ -183,6 +209,7 @@ static void watch_signals(struct gateway *g)
 
 static void unwatch_signals(struct gateway *g)
 {
+    uv_close((uv_handle_t *)&g->reload, NULL);
     for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++)
         uv_close((uv_handle_t *)&g->signals[i], NULL);
 }
@@ -249,6 +276,16 @@ static int keep_from_commands(const struct options *o, struct registry *r, struc
     return 0;
 }
 
+/* What an earlier gateway left running in the worker obeys what this one was told. */
+static void bring_rules(struct gateway *g)
+{
+    for (size_t i = 0; i < g->registry.n; i++) {
+        if (g->registry.items[i]->network == NETWORK_ENABLED)
+            (void)egress_change_bring(&g->server, g->registry.items[i], EGRESS_BY_START, NULL,
+                                      NULL);
+    }
+}
+
 static int serve(struct gateway *g)
 {
     struct err e;
@@ -272,6 +309,8 @@ static int serve(struct gateway *g)
     else if ((g->options.http.on ? start_http(g, &e) : start_stdio(g, &e)) < 0) {
         status = print_err(&e);
     } else {
+        if (outlive)
+            bring_rules(g);
         server_start_probe(&g->server);
         uv_run(&g->loop, UV_RUN_DEFAULT);
     }
@@ -331,6 +370,8 @@ static int run(struct gateway *g, int argc, char *const *argv)
     struct err e;
     if (argc > 1 && str_eq(argv[1], "approvals"))
         return approvals_cli(argc - 1, argv + 1);
+    if (argc > 1 && str_eq(argv[1], "egress"))
+        return egress_cli(argc - 1, argv + 1);
     if (options_read(&g->options, argc, argv, &e) < 0)
         return print_err(&e);
     log_setup("codespace-mcp", g->options.log_level);

@@ -181,6 +181,7 @@ void options_help(struct buf *out)
     buf_puts(out,
              "Usage: codespace-mcp [--workspace [ID=]DIR]... [--config FILE] [OPTION]...\n"
              "       codespace-mcp approvals list|show|grant|deny --ledger FILE [ID]\n"
+             "       codespace-mcp egress show|set WORKSPACE [RULES.json] --port N\n"
              "Serves execution tools for AI agents over MCP, on standard input and output or over "
              "HTTP.\n\n");
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {

@@ -16,6 +16,14 @@ static void write_one(struct jsonw *w, const struct denial *d)
     if (d->what[0] != '\0')
         jsonw_kstr(w, "what", d->what);
     jsonw_kuint(w, "count", d->count);
+    if (d->pid != 0) {
+        jsonw_key(w, "process");
+        jsonw_object(w);
+        jsonw_kuint(w, "pid", d->pid);
+        jsonw_kstr(w, "program", d->process);
+        jsonw_kbool(w, "others", d->others);
+        jsonw_object_end(w);
+    }
     if (rule != NULL) {
         jsonw_kstr(w, "meaning", rule->meaning);
         jsonw_kstr(w, "grant", rule->grant[0] != '\0' ? rule->grant : "not offered");

@@ -15,7 +15,8 @@
 #define DENIALS_ROWS                                                                               \
     {"denials", OUTPUT_OBJS, false,                                                                \
      "What the sandbox refused: rule, layer, what, count, meaning, grant (how an operator allows " \
-     "it). Told by the layer that refused, never guessed."},                                       \
+     "it), and of the network the first process that was refused, when it is known (pid inside, "  \
+     "program; others: more than one). Told by the layer that refused, never guessed."},           \
         {"denials_unknown", OUTPUT_STRS, false,                                                    \
          "Layers that may have refused without telling: view (read-only or absent places), "       \
          "masks (hidden files read as empty), network (no route out), filter (not observed "       \

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "proxy/http.h"
+#include "proxy/intercept.h"
 #include "proxy/tunnel.h"
 #include "wire/socks.h"
 
@@ -64,7 +65,9 @@ static void close_conn(struct conn *c)
     end_close(&c->proxy->loop, &c->client);
     close_server(c);
     http_free(steal(c->http));
+    intercept_stop(c);
     timer_stop(&c->timer);
+    timer_stop(&c->hold);
     list_remove(&c->again.node);
     list_remove(&c->node);
     c->proxy->n_conns--;
@@ -77,9 +80,35 @@ static void limit_reached(struct timer *t)
     struct conn *c = container_of(t, struct conn, timer);
     if (c->state == CONN_HTTP && c->limit == LOOP_HEAD)
         http_too_slow(c);
+    else if (c->state == CONN_TLS_SERVER)
+        intercept_too_slow(c);
     else
         conn_abort(c, c->state == CONN_TUNNEL);
     conn_run(c);
+}
+
+static void hold_over(struct timer *t)
+{
+    conn_run(container_of(t, struct conn, hold));
+}
+
+static bool is_held(const struct conn *c)
+{
+    return !list_empty(&c->hold.node);
+}
+
+/* The port is that of the client's end, which is inside. */
+void conn_tell_refused(struct conn *c, const struct egress_verdict *verdict)
+{
+    struct proxy *p = c->proxy;
+    struct sockaddr_in at = {0};
+    socklen_t len = sizeof(at);
+    if (getpeername(c->client.source.fd, (struct sockaddr *)&at, &len) == 0)
+        p->status.client = ntohs(at.sin_port);
+    status_refused(&p->status, conn_via_name(c->via), &c->target, verdict);
+    p->status.client = 0;
+    if (p->holds)
+        timer_start(&p->loop, &c->hold, LOOP_HOLD);
 }
 
 static void dialed(struct dial *d, enum dial_result result)
@@ -93,9 +122,11 @@ static void dialed(struct dial *d, enum dial_result result)
         c->by_upstream = c->proxy->policy.upstream_port != 0 && !d->inside &&
                          !host_is_localhost(&c->target.host);
     } else if (result == DIAL_NOT_PERMITTED) {
-        status_refused(&c->proxy->status, conn_via_name(c->via), &c->target, &d->verdict);
+        conn_tell_refused(c, &d->verdict);
     }
-    if (c->state == CONN_DIALING && c->via == CONN_VIA_HTTP)
+    if (c->state == CONN_DIALING && c->intercepted)
+        intercept_dialed(c, result);
+    else if (c->state == CONN_DIALING && c->via == CONN_VIA_HTTP)
         http_dialed(c, result);
     else if (c->state == CONN_DIALING)
         tunnel_dialed(c, result);
@@ -114,6 +145,7 @@ struct conn *conn_new(struct proxy *p, int *fd)
     flow_init(&c->up);
     flow_init(&c->down);
     timer_init(&c->timer, limit_reached);
+    timer_init(&c->hold, hold_over);
     dial_init(&c->dial, p, dialed);
     deferred_init(&c->again, run_again);
     deferred_init(&c->gone, free_conn);
@@ -154,6 +186,9 @@ void conn_set_method(struct conn *c, const char *method, size_t n)
 bool conn_judge(struct conn *c, struct egress_verdict *ret)
 {
     egress_judge(&c->proxy->policy, &c->target, ret);
+    /* Methods are judged of each request inside. */
+    if (ret->reason == EGRESS_METHOD && c->via != CONN_VIA_HTTP && intercept_is_for(c))
+        ret->reason = EGRESS_ALLOWED;
     /* What is not granted of the host's loopback is the sandbox's own, which a command reaches
      * without us, too. */
     c->inside = ret->reason != EGRESS_DENIED && egress_is_inside(&c->proxy->policy, &c->target) &&
@@ -162,7 +197,7 @@ bool conn_judge(struct conn *c, struct egress_verdict *ret)
         *ret = (struct egress_verdict){.reason = EGRESS_ALLOWED};
     if (ret->reason == EGRESS_ALLOWED)
         return true;
-    status_refused(&c->proxy->status, conn_via_name(c->via), &c->target, ret);
+    conn_tell_refused(c, ret);
     return false;
 }
 
@@ -255,6 +290,8 @@ static enum conn_step (*const steps[CONN_STATE_MAX])(struct conn *) = {
     [CONN_SOCKS_REQUEST] = tunnel_step_request,
     [CONN_DIALING] = step_dialing,
     [CONN_UPSTREAM] = tunnel_step_upstream,
+    [CONN_TLS_CLIENT] = intercept_step_client,
+    [CONN_TLS_SERVER] = intercept_step_server,
     [CONN_TUNNEL] = tunnel_step,
     [CONN_LINGER] = step_linger,
     [CONN_CLOSED] = step_closed,
@@ -262,7 +299,9 @@ static enum conn_step (*const steps[CONN_STATE_MAX])(struct conn *) = {
 
 void conn_run(struct conn *c)
 {
-    for (int n = 0; steps[c->state](c) == CONN_AGAIN; n++) {
+    if (is_held(c))
+        return;
+    for (int n = 0; steps[c->state](c) == CONN_AGAIN && !is_held(c); n++) {
         if (n == CONN_STEPS_MAX) {
             conn_yield(c);
             break;
@@ -303,10 +342,13 @@ void conn_start_transparent(struct conn *c, const struct net_addr *addr, uint16_
         host_of_addr(addr, &c->target.host);
     if (name != NULL || !standin_is(addr)) /* else of no name, or of one that was forgotten */
         egress_judge(&c->proxy->policy, &c->target, &verdict);
-    if (verdict.reason == EGRESS_ALLOWED) {
+    bool place = verdict.reason == EGRESS_ALLOWED || verdict.reason == EGRESS_METHOD;
+    if (place && intercept_is_for(c)) {
+        intercept_start(c);
+    } else if (verdict.reason == EGRESS_ALLOWED) {
         conn_dial(c, &verdict);
     } else if (!start_carried_http(c, &verdict)) {
-        status_refused(&c->proxy->status, conn_via_name(c->via), &c->target, &verdict);
+        conn_tell_refused(c, &verdict);
         conn_abort(c, true);
     }
     conn_run(c);
@@ -333,7 +375,7 @@ void conn_judge_again(struct proxy *p)
         if (c->inside)
             continue;
         if (c->state != CONN_TUNNEL && c->state != CONN_UPSTREAM && c->state != CONN_DIALING &&
-            !(c->state == CONN_HTTP && http_is_busy(c)))
+            c->state != CONN_TLS_SERVER && !(c->state == CONN_HTTP && http_is_busy(c)))
             continue;
         /* What leads to the host's loopback must not go on as if it were the sandbox's own. */
         if (!conn_judge(c, &verdict) || c->inside) {

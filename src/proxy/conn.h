@@ -8,6 +8,7 @@
  *   DETECT -> HTTP  <-> DIALING -> TUNNEL -> CLOSED
  *          -> SOCKS  -> DIALING ^  (UPSTREAM between the two with an upstream proxy)
  *   accepted on the transparent listener: straight to DIALING
+ *   TLS to a host of the operator's list: TLS_CLIENT and TLS_SERVER between (proxy/intercept)
  *   any refusal that ends the connection -> LINGER -> CLOSED
  *
  * Must not: free inside a turn (see loop.h), or hold a pointer into a window across a fill.
@@ -26,6 +27,8 @@ enum conn_state {
     CONN_SOCKS_REQUEST,
     CONN_DIALING,
     CONN_UPSTREAM,
+    CONN_TLS_CLIENT,
+    CONN_TLS_SERVER,
     CONN_TUNNEL,
     CONN_LINGER,
     CONN_CLOSED,
@@ -63,6 +66,7 @@ struct conn {
     struct flow up;   /* client to server */
     struct flow down; /* server to client */
     struct timer timer;
+    struct timer hold;     /* while it runs nothing is done: the client is being looked for */
     enum loop_limit limit; /* that the timer runs for */
     struct dial dial;
     struct egress_target target;
@@ -71,6 +75,7 @@ struct conn {
     bool server_inside;            /* the server end is a socket of proxy/inside */
     bool server_is_target;         /* the server end is connected to the target */
     bool by_upstream;              /* through the operator's proxy */
+    bool intercepted;              /* both ends speak TLS to us (proxy/intercept) */
     bool carried;                  /* HTTP on a carried connection: the target is settled */
     bool sniffing;                 /* the first bytes of the tunnel are looked at */
     bool up_done;
@@ -109,6 +114,9 @@ void conn_start_transparent(struct conn *c, const struct net_addr *addr, uint16_
 
 /* A connection from the host to a port that is published. */
 void conn_start_publish(struct conn *c, uint16_t port);
+
+/* A refusal of c->target, told on the status descriptor; then the connection holds still. */
+void conn_tell_refused(struct conn *c, const struct egress_verdict *verdict);
 
 /* A new policy is in force: what is on its way and refused by it ends. */
 void conn_judge_again(struct proxy *p);

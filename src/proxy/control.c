@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "proxy/conn.h"
 #include "sys/fd.h"
+#include "sys/netrules.h"
 
 #include <errno.h>
 #include <string.h>
@@ -22,20 +23,36 @@ static int read_policy(const char *line, size_t n, struct egress_policy *ret, st
     return egress_policy_read(policy, "policy", ret, e);
 }
 
+/* Which ports of the loopback are carried to us is the packet filter's. */
+static int change_ports(struct proxy *p, const struct egress_policy *fresh, struct err *e)
+{
+    const struct egress_policy *old = &p->policy;
+    if (p->rules_fd < 0 ||
+        (fresh->n_local_ports == old->n_local_ports &&
+         (old->n_local_ports == 0 || memcmp(fresh->local_ports, old->local_ports,
+                                            old->n_local_ports * sizeof(uint16_t)) == 0)))
+        return 0;
+    int rc = netrules_replace(p->rules_fd, fresh->local_ports, fresh->n_local_ports);
+    return rc == 0 ? 0
+                   : err_sys(e, ERR_SANDBOX_UNAVAILABLE, rc,
+                             "local_ports: the packet filter inside cannot be changed");
+}
+
 static void obey(struct control *c, const char *line, size_t n)
 {
     struct proxy *p = c->proxy;
     struct egress_policy policy = {0};
     struct err e = {0};
-    if (read_policy(line, n, &policy, &e) < 0) {
-        status_policy_refused(&p->status, e.message);
+    if (read_policy(line, n, &policy, &e) < 0 || change_ports(p, &policy, &e) < 0) {
+        egress_policy_fini(&policy);
+        status_policy_refused(&p->status, e.message, c->source.fd);
         return;
     }
     egress_policy_fini(&p->policy);
     p->policy = policy;
     p->generation++;
     conn_judge_again(p);
-    status_policy(&p->status, p->generation);
+    status_policy(&p->status, p->generation, c->source.fd);
 }
 
 static void obey_lines(struct control *c)
@@ -63,7 +80,7 @@ static void control_ready(struct source *s, uint32_t events)
     buf_commit(&c->line, (size_t)n);
     obey_lines(c);
     if (c->line.len > EGRESS_POLICY_MAX) {
-        status_policy_refused(&c->proxy->status, "EGRESS_POLICY_MAX: the line is too long");
+        status_policy_refused(&c->proxy->status, "EGRESS_POLICY_MAX: the line is too long", s->fd);
         loop_close(&c->proxy->loop, s);
         buf_fini(&c->line);
     }

@@ -4,7 +4,8 @@
  * descriptor, if there is one, carries one JSON object a line:
  *   {"op":"policy","policy":{...}}     a whole new policy, as at the start
  * It takes effect with the next request, look-up and connection, and ends the tunnels it refuses. A
- * policy that is not acceptable changes nothing. The outcome is an event on the status descriptor.
+ * policy that is not acceptable changes nothing. The outcome is an event on the status descriptor,
+ * and the same line goes back over the control descriptor when that is a socket.
  *
  * Must not: be reachable from inside the sandbox.
  */

@@ -30,7 +30,8 @@
     X(LOOKUP, 2000)       /* one question to one name server */                                    \
     X(QUIET, 3600000)     /* a tunnel or an exchange in which no byte moves */                     \
     X(HALF_QUIET, 600000) /* the same, when one side has finished */                               \
-    X(LINGER, 2000)       /* waiting for a client to read why it was refused */
+    X(LINGER, 2000)       /* waiting for a client to read why it was refused */                    \
+    X(HOLD, 4)            /* a refusal is told inside before it is told to the client */
 
 enum loop_limit {
 #define LOOP_LIMIT_ENUM(name, ms) LOOP_##name,

@@ -18,6 +18,8 @@
 #include "proxy/door.h"
 #include "proxy/harden.h"
 #include "proxy/nameserver.h"
+#include "proxy/tls.h"
+#include "proxy/unreached.h"
 #include "sys/fd.h"
 #include "sys/scm.h"
 
@@ -42,7 +44,7 @@ enum exit_code {
 static const char help[] =
     "usage: codespace-egress-proxy --policy-fd N --listen-fd N --status-fd N --life-fd N\n"
     "         [--transparent-fd N] [--dns-fd N] [--control-fd N] [--inject-fd N]\n"
-    "         [--nameserver ADDRESS[:PORT]]\n"
+    "         [--trust-fd N --ca-fd N] [--nameserver ADDRESS[:PORT]]\n"
     "       codespace-egress-proxy --policy-fd N --handover-fd N --status-fd N --life-fd N ...\n"
     "       codespace-egress-proxy --version | --help\n"
     "Started by codespace-linux-sandbox; see codespace-egress-proxy(1).\n";
@@ -53,7 +55,7 @@ struct fds {
 };
 
 struct options {
-    struct fds policy, listen, transparent, dns, status, life, control, handover, inject;
+    struct fds policy, listen, transparent, dns, status, life, control, handover, inject, trust, ca;
     struct strv nameservers;
 };
 
@@ -64,11 +66,17 @@ static const struct {
     size_t min;
     size_t max;
 } fd_options[] = {
-    {"--policy-fd", AT(policy), 1, 1},      {"--listen-fd", AT(listen), 0, MAIN_FDS_MAX},
-    {"--handover-fd", AT(handover), 0, 1},  {"--transparent-fd", AT(transparent), 0, MAIN_FDS_MAX},
-    {"--dns-fd", AT(dns), 0, MAIN_FDS_MAX}, {"--status-fd", AT(status), 1, 1},
-    {"--life-fd", AT(life), 1, 1},          {"--control-fd", AT(control), 0, 1},
+    {"--policy-fd", AT(policy), 1, 1},
+    {"--listen-fd", AT(listen), 0, MAIN_FDS_MAX},
+    {"--handover-fd", AT(handover), 0, 1},
+    {"--transparent-fd", AT(transparent), 0, MAIN_FDS_MAX},
+    {"--dns-fd", AT(dns), 0, MAIN_FDS_MAX},
+    {"--status-fd", AT(status), 1, 1},
+    {"--life-fd", AT(life), 1, 1},
+    {"--control-fd", AT(control), 0, 1},
     {"--inject-fd", AT(inject), 0, 1},
+    {"--trust-fd", AT(trust), 0, 1},
+    {"--ca-fd", AT(ca), 0, 1},
 };
 #undef AT
 
@@ -121,17 +129,25 @@ static int parse_options(struct options *o, int argc, char **argv)
     return 0;
 }
 
+/* Up to the end, or a little more than `max`. Closes it. */
+static int read_text(int *fd, size_t max, const char *option, struct buf *text, struct err *e)
+{
+    ssize_t n = 1;
+    while (n > 0 && text->len <= max) {
+        n = fd_read(*fd, buf_reserve(text, END_BLOCK), END_BLOCK);
+        if (n < 0)
+            return err_sys(e, ERR_CONFIG_INVALID, (int)n, "%s", option);
+        buf_commit(text, (size_t)n);
+    }
+    fd_close(fd);
+    return 0;
+}
+
 static int read_policy(int *fd, struct egress_policy *ret, struct err *e)
 {
     autobuf text = BUF_INIT;
-    ssize_t n = 1;
-    while (n > 0 && text.len <= EGRESS_POLICY_MAX) {
-        n = fd_read(*fd, buf_reserve(&text, END_BLOCK), END_BLOCK);
-        if (n < 0)
-            return err_sys(e, ERR_CONFIG_INVALID, (int)n, "--policy-fd");
-        buf_commit(&text, (size_t)n);
-    }
-    fd_close(fd);
+    if (read_text(fd, EGRESS_POLICY_MAX, "--policy-fd", &text, e) < 0)
+        return -1;
     return egress_policy_parse(buf_bytes(&text), text.len, ret, e);
 }
 
@@ -180,6 +196,8 @@ static uint32_t published_ports[HANDOVER_PUBLISH_MAX];
 static uint32_t n_published;
 static struct nameserver nameservers[MAIN_FDS_MAX];
 static struct control control;
+static struct unreached unreached;
+static int unreached_fd = -1;
 
 /* One message of the helper, exactly as it has to be. */
 static int receive(int fd, void *message, size_t n, int *fds, size_t n_fds)
@@ -206,6 +224,9 @@ static int take_doors(struct options *o, int fd)
     o->transparent = (struct fds){{fds[HANDOVER_TRANSPARENT]}, 1};
     o->dns = (struct fds){{fds[HANDOVER_NAMES_UDP], fds[HANDOVER_NAMES_TCP]}, 2};
     n_published = head.publish;
+    proxy.rules_fd = fds[HANDOVER_RULES];
+    unreached_fd = fds[HANDOVER_UNREACHED];
+    proxy.holds = true;
     return 0;
 }
 
@@ -251,8 +272,41 @@ static int listen_all(struct options *o)
     }
     for (size_t i = 0; r == 0 && i < o->dns.n; i++)
         r = nameserver_start(&nameservers[i], &proxy, &o->dns.fd[i]);
+    if (r == 0)
+        r = unreached_start(&unreached, &proxy, &unreached_fd);
     if (r < 0)
         log_error("a listener cannot be watched: %s", strerror(-r));
+    return r;
+}
+
+/* proxy/tls, when a rule asks for it. */
+static int prepare_tls(struct options *o, struct err *e)
+{
+    autobuf trust = BUF_INIT;
+    if (!inject_has_intercept(&proxy.credentials))
+        return 0;
+    if (o->trust.n == 0 || o->ca.n == 0)
+        return err_set(e, ERR_CONFIG_INVALID,
+                       "\"tls\": \"intercept\" needs --trust-fd and --ca-fd");
+    if (read_text(&o->trust.fd[0], TLS_TRUST_MAX, "--trust-fd", &trust, e) < 0)
+        return -1;
+    if (trust.len > TLS_TRUST_MAX)
+        return err_set(e, ERR_CONFIG_INVALID, "the trust store has more than TLS_TRUST_MAX (%u)",
+                       TLS_TRUST_MAX);
+    return tls_new(&proxy.credentials, &trust, &proxy.tls, e);
+}
+
+/* What the sandbox shall trust, into a pipe that whoever builds its view reads. */
+static int tell_authority(struct options *o)
+{
+    autobuf text = BUF_INIT;
+    if (proxy.tls == NULL)
+        return 0;
+    tls_write_bundle(proxy.tls, &text);
+    int r = fd_write_all(o->ca.fd[0], buf_bytes(&text), text.len);
+    if (r < 0)
+        log_error("--ca-fd: %s", strerror(-r));
+    fd_close(&o->ca.fd[0]);
     return r;
 }
 
@@ -267,6 +321,10 @@ static int prepare(struct options *o)
         log_error("--inject-fd: %s", e.message);
         return EXIT_POLICY;
     }
+    if (prepare_tls(o, &e) < 0) {
+        log_error("interception: %s", e.message);
+        return EXIT_POLICY;
+    }
     int r = loop_init(&proxy.loop);
     if (r < 0) {
         log_error("epoll: %s", strerror(-r));
@@ -275,6 +333,7 @@ static int prepare(struct options *o)
     list_init(&proxy.conns);
     standins_init(&proxy.standins);
     proxy.generation = 1;
+    proxy.rules_fd = -1;
     resolver_init(&proxy.resolver, &proxy.loop);
     for (size_t i = 0; i < o->nameservers.len; i++) {
         if (resolver_add_server(&proxy.resolver, o->nameservers.items[i]) < 0) {
@@ -310,7 +369,7 @@ int main(int argc, char **argv)
     strv_fini(&options.nameservers);
     if (code != EXIT_OK)
         return code;
-    if (take_over(&options) < 0)
+    if (take_over(&options) < 0 || tell_authority(&options) < 0)
         return EXIT_LISTEN;
     status_init(&proxy.status, options.status.fd[0]);
     if (give_up_the_rest(&proxy) < 0)

@@ -5,7 +5,10 @@
 #include "sys/fd.h"
 #include "wire/dns.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,9 +22,18 @@ struct asker {
     struct deferred gone;
 };
 
+/* A refusal over UDP that was not told yet. */
+struct held {
+    struct timer timer;
+    struct nameserver *server;
+    struct sockaddr_storage to;
+    socklen_t len;
+    struct buf out;
+};
+
 /* What a well-formed query is answered with. `addr` is storage for the answer's address. */
 static enum dns_rcode judge(struct proxy *p, const struct dns_query *q, struct net_addr *addr,
-                            const struct net_addr **ret_addr)
+                            const struct net_addr **ret_addr, bool *ret_refused)
 {
     struct egress_verdict verdict;
     *ret_addr = NULL;
@@ -36,6 +48,7 @@ static enum dns_rcode judge(struct proxy *p, const struct dns_query *q, struct n
     if (verdict.reason != EGRESS_ALLOWED) {
         const struct egress_target target = {.host = q->host};
         status_refused(&p->status, "dns", &target, &verdict);
+        *ret_refused = true;
         return DNS_NXDOMAIN;
     }
     if (q->type == DNS_A || q->type == DNS_ANY) {
@@ -46,7 +59,7 @@ static enum dns_rcode judge(struct proxy *p, const struct dns_query *q, struct n
 }
 
 /* Append the answer; false: none is due. */
-static bool answer(struct proxy *p, const void *data, size_t n, struct buf *out)
+static bool answer(struct proxy *p, const void *data, size_t n, struct buf *out, bool *ret_refused)
 {
     struct dns_query q;
     struct net_addr storage;
@@ -54,9 +67,48 @@ static bool answer(struct proxy *p, const void *data, size_t n, struct buf *out)
     int r = dns_query_parse(data, n, &q);
     if (r == -EBADMSG)
         return false;
-    enum dns_rcode rcode = r < 0 ? q.rcode : judge(p, &q, &storage, &addr);
+    enum dns_rcode rcode = r < 0 ? q.rcode : judge(p, &q, &storage, &addr, ret_refused);
     dns_answer_write(&q, rcode, addr, NAMESERVER_TTL_S, out);
     return true;
+}
+
+/* An answer that does not fit into the socket is lost, as datagrams are; clients repeat. */
+static void send_answer(struct nameserver *n, const struct buf *out,
+                        const struct sockaddr_storage *to, socklen_t len)
+{
+    if (n->source.fd >= 0)
+        (void)!sendto(n->source.fd, buf_bytes(out), out->len, 0, (const struct sockaddr *)to, len);
+}
+
+static void hold_over(struct timer *t)
+{
+    struct held *h = container_of(t, struct held, timer);
+    send_answer(h->server, &h->out, &h->to, h->len);
+    h->server->n_held--;
+    buf_fini(&h->out);
+    free(h);
+}
+
+/* A refusal waits while its asker is being looked for, unless too many do. */
+static bool hold(struct nameserver *n, struct buf *out, const struct sockaddr_storage *to,
+                 socklen_t len)
+{
+    if (!n->proxy->holds || n->n_held >= NAMESERVER_HELD_MAX)
+        return false;
+    struct held *h = mem_new(struct held);
+    *h = (struct held){.server = n, .to = *to, .len = len, .out = *out};
+    *out = (struct buf)BUF_INIT;
+    n->n_held++;
+    timer_init(&h->timer, hold_over);
+    timer_start(&n->proxy->loop, &h->timer, LOOP_HOLD);
+    return true;
+}
+
+static uint16_t port_of(const struct sockaddr_storage *from)
+{
+    struct sockaddr_in in;
+    memcpy(&in, from, sizeof(in));
+    return in.sin_family == AF_INET ? ntohs(in.sin_port) : 0;
 }
 
 static void datagram_ready(struct source *s, uint32_t events)
@@ -71,9 +123,12 @@ static void datagram_ready(struct source *s, uint32_t events)
         ssize_t n = recvfrom(s->fd, data, sizeof(data), 0, (struct sockaddr *)&from, &len);
         if (n < 0)
             return;
-        /* An answer that does not fit into the socket is lost, as datagrams are; clients repeat. */
-        if (answer(server->proxy, data, (size_t)n, &out))
-            (void)!sendto(s->fd, buf_bytes(&out), out.len, 0, (struct sockaddr *)&from, len);
+        bool refused = false;
+        server->proxy->status.client = port_of(&from);
+        if (answer(server->proxy, data, (size_t)n, &out, &refused) &&
+            !(refused && hold(server, &out, &from, len)))
+            send_answer(server, &out, &from, len);
+        server->proxy->status.client = 0;
     }
 }
 
@@ -111,7 +166,8 @@ static void answer_stream(struct asker *a)
     struct end *e = &a->end;
     for (size_t n; e->out.len == 0 && (n = whole_message(e)) > 0; end_consume(e, n)) {
         autobuf out = BUF_INIT;
-        if (answer(a->server->proxy, e->at + 2, n - 2, &out)) {
+        bool refused = false;
+        if (answer(a->server->proxy, e->at + 2, n - 2, &out, &refused)) {
             buf_putc(&e->out, (char)(out.len >> 8));
             buf_putc(&e->out, (char)out.len);
             buf_put(&e->out, buf_bytes(&out), out.len);

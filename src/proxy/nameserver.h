@@ -17,11 +17,15 @@
 /* Datagrams answered before others get their turn. */
 #define NAMESERVER_TURN_MAX 64
 
+/* Refusals over UDP that wait (LOOP_HOLD); one more is told at once. */
+#define NAMESERVER_HELD_MAX 64
+
 struct nameserver {
     struct proxy *proxy;
     struct source source;
     struct list clients;
     unsigned n_clients;
+    unsigned n_held;
 };
 
 /* Serve a bound datagram socket or a listening stream socket, by what it is. Takes fd. 0 or -errno.

@@ -23,6 +23,7 @@ struct proxy {
     struct loop loop;
     struct egress_policy policy;
     struct inject_rules credentials; /* with their values; those of the start */
+    struct tls *tls;                 /* NULL: nothing is intercepted */
     uint64_t generation;             /* of the policy; the first is 1 */
     struct status status;
     struct resolver resolver;
@@ -31,8 +32,11 @@ struct proxy {
     struct flow_pool pipes;
     struct list conns;
     unsigned n_conns;
+    unsigned n_intercepted;
     unsigned conns_max;
     bool at_limit; /* told once each time the limit is reached */
+    bool holds;    /* whoever hears of a refusal looks whose it is: give it LOOP_HOLD */
+    int rules_fd;  /* the packet filter inside (sys/netrules); -1 = none */
     char client_block[END_BLOCK];
     char server_block[END_BLOCK];
 };

@@ -77,6 +77,21 @@ void status_refused(struct status *s, const char *via, const struct egress_targe
         jsonw_kstr(&w, "rule", egress_rule_name(v, rule));
     if (v->reason == EGRESS_ADDRESS)
         jsonw_kstr(&w, "class", host_class_name(v->class));
+    if (s->client != 0)
+        jsonw_kuint(&w, "client", s->client);
+    end(s, &w);
+}
+
+void status_udp(struct status *s, const char *host, uint16_t port)
+{
+    struct jsonw w;
+    begin(s, &w, "refused");
+    jsonw_kstr(&w, "via", "udp");
+    jsonw_kstr(&w, "host", host);
+    jsonw_kuint(&w, "port", port);
+    jsonw_kstr(&w, "method", "UDP");
+    jsonw_kstr(&w, "reason", "udp");
+    jsonw_kuint(&w, "client", s->client);
     end(s, &w);
 }
 
@@ -106,20 +121,31 @@ void status_fronting(struct status *s, const char *via, const struct egress_targ
     end(s, &w);
 }
 
-void status_policy(struct status *s, uint64_t generation)
+/* Somebody who is gone, or does not read, misses it. */
+static void answer(struct status *s, struct jsonw *w, int fd)
+{
+    autobuf line = BUF_INIT;
+    buf_put(&line, buf_bytes(&s->line), s->line.len);
+    buf_puts(&line, "}\n");
+    end(s, w);
+    if (fd >= 0)
+        (void)fd_write(fd, buf_bytes(&line), line.len);
+}
+
+void status_policy(struct status *s, uint64_t generation, int other_fd)
 {
     struct jsonw w;
     begin(s, &w, "policy");
     jsonw_kuint(&w, "generation", generation);
-    end(s, &w);
+    answer(s, &w, other_fd);
 }
 
-void status_policy_refused(struct status *s, const char *message)
+void status_policy_refused(struct status *s, const char *message, int other_fd)
 {
     struct jsonw w;
     begin(s, &w, "policy_refused");
     jsonw_kstr(&w, "message", message);
-    end(s, &w);
+    answer(s, &w, other_fd);
 }
 
 void status_limit(struct status *s, const char *name, uint64_t value)

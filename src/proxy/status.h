@@ -2,7 +2,8 @@
  *
  *   {"event":"ready","filter":true}
  *   {"event":"refused","via":"http|connect|socks|transparent|dns","host":H,"port":N,"method":M,
- *    "reason":R,"rule":"deny[0]","class":"private"}          rule and class only when there is one
+ *    "reason":R,"rule":"deny[0]","class":"private","client":P}    the last three only when known
+ *   {"event":"refused","via":"udp","host":H,"port":N,"method":"UDP","reason":"udp","client":P}
  *   {"event":"name_mismatch","via":...,"host":H,"port":N,"method":M,"layer":"tls|http","named":S,
  *    "refused":false}                        S is the name inside the tunnel, "" when there is none
  *   {"event":"policy","generation":N}       a new policy is in force
@@ -22,6 +23,7 @@
 struct status {
     int fd;
     uint64_t dropped;
+    uint16_t client; /* the port inside that what is told next came from; 0 = not known */
     struct buf line;
 };
 
@@ -30,12 +32,15 @@ void status_init(struct status *s, int fd);
 void status_ready(struct status *s, bool filter);
 void status_refused(struct status *s, const char *via, const struct egress_target *t,
                     const struct egress_verdict *v);
+/* A datagram that no socket inside takes. */
+void status_udp(struct status *s, const char *host, uint16_t port);
 /* A host that is none: `text` is shown as far as it is printable. */
 void status_bad_host(struct status *s, const char *via, const char *text, size_t n);
 void status_fronting(struct status *s, const char *via, const struct egress_target *t,
                      const char *layer, const char *named, bool refused);
-void status_policy(struct status *s, uint64_t generation);
-void status_policy_refused(struct status *s, const char *message);
+/* `other_fd` gets it too (-1 = nobody): whoever asked for it. */
+void status_policy(struct status *s, uint64_t generation, int other_fd);
+void status_policy_refused(struct status *s, const char *message, int other_fd);
 void status_limit(struct status *s, const char *name, uint64_t value);
 
 #endif

@@ -2,11 +2,14 @@
 #include "sandbox/netdoor.h"
 
 #include "base/mem.h"
+#include "sandbox/netca.h"
 #include "sandbox/netinject.h"
 #include "sandbox/netns.h"
+#include "sandbox/netwho.h"
 #include "sandbox/paths.h"
 #include "sys/beside.h"
 #include "sys/fd.h"
+#include "sys/netrules.h"
 #include "sys/scm.h"
 #include "sys/spawn.h"
 #include "wire/egress.h"
@@ -27,14 +30,40 @@
 
 #define PROXY_NAME "codespace-egress-proxy"
 #define PROXY_VARIABLE "CODESPACE_EGRESS_PROXY_BIN"
+/* The one that ends TLS. */
+#define PROXY_TLS_NAME PROXY_NAME "-tls"
+#define PROXY_TLS_VARIABLE "CODESPACE_EGRESS_PROXY_TLS_BIN"
 
 #define RESOLV_CONF "/etc/resolv.conf"
+
+/* <linux/icmp.h>, which does not go together with <netinet/in.h> of every C library. */
+#ifndef ICMP_FILTER
+#define ICMP_FILTER 1
+#endif
+#define ICMP_UNREACHABLE 3
 
 /* An event of the proxy (proxy/status) is shorter. */
 #define EVENT_MAX 4096
 
 /* The proxy's descriptors. */
-enum proxy_fd { FD_ERRORS = 2, FD_POLICY, FD_STATUS, FD_LIFE, FD_HANDOVER, FD_INJECT, PROXY_FDS };
+enum proxy_fd {
+    FD_ERRORS = 2,
+    FD_POLICY,
+    FD_STATUS,
+    FD_LIFE,
+    FD_HANDOVER,
+    FD_INJECT,
+    FD_RULES,
+    FD_TRUST,
+    FD_CA,
+    PROXY_FDS
+};
+
+/* The rest of their options; from FD_POLICY on. */
+static const char *const proxy_fd_names[PROXY_FDS] = {
+    [FD_POLICY] = "policy",     [FD_STATUS] = "status", [FD_LIFE] = "life",
+    [FD_HANDOVER] = "handover", [FD_INJECT] = "inject", [FD_RULES] = "control",
+    [FD_TRUST] = "trust",       [FD_CA] = "ca"};
 
 static int failed(struct err *e, int rc, const char *step)
 {
@@ -43,21 +72,24 @@ static int failed(struct err *e, int rc, const char *step)
 
 /* ---- at prepare ---- */
 
-static char *find_proxy(struct err *e)
+static char *find_proxy(bool tls, struct err *e)
 {
-    const char *chosen = getenv(PROXY_VARIABLE);
+    const char *variable = tls ? PROXY_TLS_VARIABLE : PROXY_VARIABLE;
+    const char *name = tls ? PROXY_TLS_NAME : PROXY_NAME;
+    const char *chosen = getenv(variable);
     if (chosen != NULL && chosen[0] != '\0') {
         if (chosen[0] == '/' && access(chosen, X_OK) == 0)
             return mem_strdup(chosen);
         err_set(e, ERR_SANDBOX_UNAVAILABLE,
-                PROXY_VARIABLE ": %.512s is not an absolute path of an executable file", chosen);
+                "%s: %.512s is not an absolute path of an executable file", variable, chosen);
         return NULL;
     }
-    char *path = beside_find(PROXY_NAME);
+    char *path = beside_find(name);
     if (path == NULL)
         err_set(e, ERR_SANDBOX_UNAVAILABLE,
-                "network: \"enabled\" needs " PROXY_NAME ", which is not beside this program; "
-                "install all programs into one directory, or set " PROXY_VARIABLE);
+                "%s needs %s, which is not beside this program; install all programs into one "
+                "directory, or set %s",
+                tls ? "\"tls\": \"intercept\"" : "network: \"enabled\"", name, variable);
     return path;
 }
 
@@ -88,7 +120,7 @@ static bool names_are_unreachable(void)
 static int plan_door(const struct helper_request *r, struct plan *p, struct err *e)
 {
     struct jsonw w;
-    p->proxy = find_proxy(e);
+    p->proxy = find_proxy(inject_has_intercept(&r->egress.inject), e);
     if (p->proxy == NULL)
         return -1;
     if (r->view.workspace_writable && paths_within(p->proxy, r->view.workspace))
@@ -96,6 +128,7 @@ static int plan_door(const struct helper_request *r, struct plan *p, struct err 
                        "%.512s lies in the workspace, where a command could exchange it", p->proxy);
     if (netinject_check(r, e) < 0)
         return -1;
+    netca_plan(r, p);
     if (names_are_unreachable())
         strv_addf(&p->masks, "%c%s", PLAN_MASK_FILE, RESOLV_CONF);
     jsonw_init(&w, &p->egress);
@@ -130,7 +163,8 @@ static int policy_file(const struct plan *p)
     return steal_fd(&fd);
 }
 
-static int start_proxy(const struct plan *p, int theirs, struct err *e)
+static int start_proxy(const struct plan *p, int theirs, int rules, const struct netca *ca,
+                       struct err *e)
 {
     autofd int inject = -1;
     autofd int policy = policy_file(p);
@@ -145,19 +179,24 @@ static int start_proxy(const struct plan *p, int theirs, struct err *e)
                                 [FD_STATUS] = theirs,
                                 [FD_LIFE] = theirs,
                                 [FD_HANDOVER] = theirs,
-                                [FD_INJECT] = inject};
-    char *const argv[] = {(char *)PROXY_NAME, (char *)"--policy-fd",
-                          (char *)"3",        (char *)"--status-fd",
-                          (char *)"4",        (char *)"--life-fd",
-                          (char *)"5",        (char *)"--handover-fd",
-                          (char *)"6",        inject < 0 ? NULL : (char *)"--inject-fd",
-                          (char *)"7",        NULL};
+                                [FD_INJECT] = inject,
+                                [FD_RULES] = rules,
+                                [FD_TRUST] = ca->trust_fd,
+                                [FD_CA] = ca->to_fd};
+    autostrv argv = {0};
     char *const env[] = {NULL};
+    strv_add(&argv, PROXY_NAME);
+    for (size_t i = FD_POLICY; i < PROXY_FDS; i++) {
+        if (fds[i] >= 0)
+            strv_addf(&argv, "--%s-fd", proxy_fd_names[i]);
+        if (fds[i] >= 0)
+            strv_addf(&argv, "%zu", i);
+    }
     const struct spawn_options o = {.path = p->proxy,
-                                    .argv = argv,
+                                    .argv = strv_array(&argv),
                                     .env = env,
                                     .fds = fds,
-                                    .n_fds = inject < 0 ? FD_INJECT : PROXY_FDS,
+                                    .n_fds = PROXY_FDS,
                                     .cwd_fd = -1};
     struct spawned child;
     int rc = spawn_start(&o, &child);
@@ -182,6 +221,7 @@ void netdoor_fini(struct netdoor *d)
 {
     for (uint32_t i = 0; i < d->n_published; i++)
         mem_cleanup_fd(&d->published[i]);
+    mem_cleanup_fd(&d->ca_fd);
     mem_cleanup_fd(&d->fd);
 }
 
@@ -210,7 +250,18 @@ static int hand_over(int ours, const void *data, size_t n, int *fds, size_t n_fd
     return rc;
 }
 
-static int make_doors(int fds[HANDOVER_DOORS])
+/* A datagram that no socket takes comes back as an answer of the kernel's, which says whose it was:
+ * that is how a refused one is known. */
+static int hear_unreached(void)
+{
+    const uint32_t only = ~(1u << ICMP_UNREACHABLE);
+    autofd int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
+    if (fd < 0 || setsockopt(fd, SOL_RAW, ICMP_FILTER, &only, sizeof(only)) < 0)
+        return -errno;
+    return steal_fd(&fd);
+}
+
+static int make_door(int i)
 {
     static const struct {
         int type;
@@ -221,9 +272,16 @@ static int make_doors(int fds[HANDOVER_DOORS])
         [HANDOVER_NAMES_UDP] = {SOCK_DGRAM, NETNS_PORT_NAMES},
         [HANDOVER_NAMES_TCP] = {SOCK_STREAM, NETNS_PORT_NAMES},
     };
+    if (i == HANDOVER_RULES)
+        return netrules_socket();
+    return i == HANDOVER_UNREACHED ? hear_unreached() : bind_loopback(doors[i].type, doors[i].port);
+}
+
+static int make_doors(int fds[HANDOVER_DOORS])
+{
     int rc = 0;
     for (int i = 0; i < HANDOVER_DOORS; i++) {
-        fds[i] = rc < 0 ? -1 : bind_loopback(doors[i].type, doors[i].port);
+        fds[i] = rc < 0 ? -1 : make_door(i);
         rc = rc < 0 ? rc : fds[i];
     }
     for (int i = 0; rc < 0 && i < HANDOVER_DOORS; i++)
@@ -287,7 +345,13 @@ int netdoor_start(const struct plan *p, struct netdoor *d, struct err *e)
     if (rc < 0)
         return failed(e, rc, "a socket for the proxy");
     d->fd = pair[0];
-    rc = start_proxy(p, pair[1], e);
+    struct netca ca;
+    rc = netca_open(p, &ca, e);
+    if (rc == 0)
+        rc = start_proxy(p, pair[1], d->rules_fd, &ca, e);
+    d->ca_fd = ca.from_fd;
+    fd_close(&ca.trust_fd);
+    fd_close(&ca.to_fd);
     close(pair[1]);
     if (rc == 0)
         publish(p, d);
@@ -335,6 +399,9 @@ int netdoor_wait(int fd, struct err *e)
         if (ready < 0 && errno == EINTR)
             continue;
         ssize_t n = ready <= 0 ? -ETIMEDOUT : fd_read(fd, message, sizeof(message));
+        /* It left messages of ours unread; told once, and before what it said. */
+        if (n == -ECONNRESET)
+            continue;
         if (n == -ETIMEDOUT)
             return err_set(e, ERR_SANDBOX_UNAVAILABLE,
                            "the egress proxy was not ready within %d ms", NETDOOR_READY_MS);
@@ -354,6 +421,7 @@ static void count_refused(struct json_object *event, const char *reason, struct 
     char what[DENIAL_WHAT_MAX];
     const char *host = json_str(json_get(event, "host"));
     const char *method = json_str(json_get(event, "method"));
+    const char *via = json_str(json_get(event, "via"));
     struct json_object *port = json_get(event, "port");
     snprintf(rule, sizeof(rule), "network.%s", reason);
     if (method == NULL) /* only the name was asked for */
@@ -361,7 +429,10 @@ static void count_refused(struct json_object *event, const char *reason, struct 
     else
         snprintf(what, sizeof(what), "%.16s %s:%s", method, host == NULL ? "" : host,
                  port == NULL ? "" : json_object_get_string(port));
-    denial_count(list, rule, what);
+    bool udp = str_eq(via, "udp") || str_eq(via, "dns");
+    int64_t client = json_object_get_int64(json_get(event, "client"));
+    netwho_tell(udp, client > 0 && client <= UINT16_MAX ? (uint16_t)client : 0,
+                denial_count(list, rule, what));
 }
 
 static void count_event(struct json_object *event, struct denial *list)
@@ -408,7 +479,7 @@ int netdoor_try(struct err *e)
 {
     int out[2];
     char words[256] = "";
-    autofree char *proxy = find_proxy(e);
+    autofree char *proxy = find_proxy(false, e);
     if (proxy == NULL)
         return -1;
     int rc = fd_pipe(out);

@@ -30,7 +30,9 @@
 int netdoor_plan(const struct helper_request *r, struct plan *p, struct err *e);
 
 struct netdoor {
-    int fd; /* for process 1; -1 = the network is restricted */
+    int fd;       /* for process 1; -1 = the network is restricted */
+    int ca_fd;    /* what commands trust (sandbox/netca), for the view; -1 = nothing of ours */
+    int rules_fd; /* by which the proxy takes new rules, borrowed; -1 = it takes none */
     int published[HANDOVER_PUBLISH_MAX];
     uint32_t ports[HANDOVER_PUBLISH_MAX];
     uint32_t n_published;

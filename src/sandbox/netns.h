@@ -17,13 +17,14 @@
 #define CODESPACE_SANDBOX_NETNS_H
 
 #include "base/err.h"
+#include "sys/netrules.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define NETNS_PORT_PROXY 880       /* HTTP and SOCKS, in the variables of sandbox/netenv */
-#define NETNS_PORT_TRANSPARENT 881 /* where connections are carried to */
-#define NETNS_PORT_NAMES 53
+#define NETNS_PORT_PROXY 880 /* HTTP and SOCKS, in the variables of sandbox/netenv */
+#define NETNS_PORT_TRANSPARENT NETRULES_PORT_TRANSPARENT
+#define NETNS_PORT_NAMES NETRULES_PORT_NAMES
 
 /* Move this process into such a namespace, with its own user ids, and set it up. `local_ports`:
  * ports of the loopback that are carried to the door, too. Errors: SANDBOX_UNAVAILABLE with the

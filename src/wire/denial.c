@@ -45,6 +45,12 @@ static const struct denial_rule rules[] = {
      "\"fronting\": \"log\" in egress of the workspace's configuration"},
     {"network.proxy_ended", "the egress proxy ended; from then on there was no network at all",
      NOT_OFFERED},
+    {"network.udp", "a datagram to somewhere outside; only names are asked for over UDP",
+     NOT_OFFERED},
+    {"network.ipv6",
+     "an IPv6 address outside; which one is not known. Names lead to IPv4 addresses "
+     "inside, whatever the destination has",
+     NOT_OFFERED},
     {"network.more", "further refusals of the network that were not told one by one", NOT_OFFERED},
     {"limit.memory", "the kernel ended a process because the memory limit was reached",
      "raise limits.memory of the workspace"},
@@ -70,13 +76,13 @@ static void count_more(struct denial *d)
         d->count++;
 }
 
-void denial_count(struct denial *list, const char *rule, const char *what)
+struct denial *denial_count(struct denial *list, const char *rule, const char *what)
 {
     size_t i = 0;
     for (; i < DENIAL_MAX - 1 && list[i].rule[0] != '\0'; i++) {
         if (str_eq(list[i].rule, rule) && str_eq(list[i].what, what)) {
             count_more(&list[i]);
-            return;
+            return &list[i];
         }
     }
     if (list[i].rule[0] == '\0') {
@@ -85,21 +91,67 @@ void denial_count(struct denial *list, const char *rule, const char *what)
         snprintf(list[i].what, DENIAL_WHAT_MAX, "%s", last ? "" : what);
     }
     count_more(&list[i]);
+    return &list[i];
+}
+
+static bool is_name_char(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c != '\0' && strchr("-_.+", c) != NULL);
+}
+
+void denial_by(struct denial *d, uint32_t pid, const char *name)
+{
+    size_t n = 0;
+    if (d->pid != 0) {
+        d->others |= d->pid != pid;
+        return;
+    }
+    d->pid = pid;
+    for (; n < DENIAL_PROCESS_MAX - 1 && name[n] != '\0'; n++)
+        d->process[n] = is_name_char(name[n]) ? name[n] : '?';
+    d->process[n] = '\0';
 }
 
 void denial_add_line(const struct denial *d, struct strv *out)
 {
-    strv_addf(out, "%s %" PRIu64 " %s", d->rule, d->count, d->what);
+    if (d->pid == 0)
+        strv_addf(out, "%s %" PRIu64 " %s", d->rule, d->count, d->what);
+    else
+        strv_addf(out, "%s %" PRIu64 " @%" PRIu32 "%s %s %s", d->rule, d->count, d->pid,
+                  d->others ? "+" : "", d->process, d->what);
+}
+
+/* What of `words` names a process; how much it is. A destination does not begin like that. */
+static size_t read_process(const char *words, struct denial *d)
+{
+    int at = 0;
+    if (!str_starts(d->rule, "network.") || sscanf(words, "@%9" SCNu32 "%n", &d->pid, &at) != 1)
+        return 0;
+    const char *p = words + at;
+    d->others = *p == '+';
+    p += d->others;
+    size_t n = *p == ' ' ? strcspn(p + 1, " ") : 0;
+    if (*p != ' ' || n >= DENIAL_PROCESS_MAX || p[1 + n] != ' ') {
+        d->pid = 0;
+        d->others = false;
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++)
+        d->process[i] = is_name_char(p[1 + i]) ? p[1 + i] : '?';
+    return (size_t)(p + n + 2 - words);
 }
 
 int denial_read_line(const char *line, struct denial *ret)
 {
     struct denial d = {0};
     int at = 0;
-    if (sscanf(line, "%31[a-z_.] %10" SCNu64 "%n", d.rule, &d.count, &at) != 2 || line[at] != ' ' ||
-        d.count > DENIAL_COUNT_MAX)
+    if (sscanf(line, "%31[a-z0-9_.] %10" SCNu64 "%n", d.rule, &d.count, &at) != 2 ||
+        line[at] != ' ' || d.count > DENIAL_COUNT_MAX)
         return -EINVAL;
-    snprintf(d.what, sizeof(d.what), "%s", line + at + 1);
+    const char *words = line + at + 1;
+    words += read_process(words, &d);
+    snprintf(d.what, sizeof(d.what), "%s", words);
     *ret = d;
     return 0;
 }

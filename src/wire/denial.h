@@ -8,7 +8,9 @@
  *
  * A denial with a count of 0 says that its layer did not watch this run: it may have refused.
  *
- * Between programs a denial is one line of text, "RULE COUNT WHAT". Must not: be trusted; every
+ * Between programs a denial is one line of text, "RULE COUNT WHAT", or of the network, when it is
+ * known which process was refused first, "RULE COUNT @PID NAME WHAT" ("@PID+" when others were,
+ * too). Must not: be trusted; every
  * length is bounded, and what does not read is dropped.
  */
 #ifndef CODESPACE_WIRE_DENIAL_H
@@ -24,6 +26,8 @@
 #define DENIAL_MAX 16
 #define DENIAL_RULE_MAX 32
 #define DENIAL_WHAT_MAX 96
+/* The name of a process is cut off here. */
+#define DENIAL_PROCESS_MAX 24
 /* Counting ends here. */
 #define DENIAL_COUNT_MAX 1000000000u
 
@@ -31,6 +35,9 @@ struct denial {
     char rule[DENIAL_RULE_MAX]; /* "" = none */
     char what[DENIAL_WHAT_MAX]; /* system call, path or host; may be "" */
     uint64_t count;
+    uint32_t pid;                     /* as it is numbered inside; 0 = not known */
+    char process[DENIAL_PROCESS_MAX]; /* the name of its program, letters, digits and -_.+ */
+    bool others;                      /* processes were refused */
 };
 
 struct denial_rule {
@@ -46,8 +53,11 @@ const struct denial_rule *denial_rule_find(const char *id);
 size_t denial_layer_len(const char *id);
 
 /* Count one more; a kind that is new takes a place, or the last one when all are taken. `list` has
- * DENIAL_MAX items, the unused ones at its end with an empty rule. */
-void denial_count(struct denial *list, const char *rule, const char *what);
+ * DENIAL_MAX items, the unused ones at its end with an empty rule. The item. */
+struct denial *denial_count(struct denial *list, const char *rule, const char *what);
+
+/* It was this process, whose name is somebody else's text. */
+void denial_by(struct denial *d, uint32_t pid, const char *name);
 
 /* Append the line to `out`. */
 void denial_add_line(const struct denial *d, struct strv *out);

@@ -2,10 +2,11 @@
  *
  * Theory. The proxy lives in the host's network and serves sockets that were made in the sandbox's.
  * They come over one local socket (sys/scm), each message with a fixed number of descriptors, in
- * this order: the head with the doors; `inside` messages with HANDOVER_GROUP sockets each, not
- * connected, through which the proxy reaches servers of the sandbox's own loopback (first the IPv4
- * ones); `publish` messages with one listener of the host's loopback each. Afterwards the same
- * socket carries the proxy's events (proxy/status), one a message, and its end is the proxy's end.
+ * this order: the head with the doors, and what else belongs to the network inside; `inside`
+ * messages with HANDOVER_GROUP sockets each, not connected, through which the proxy reaches servers
+ * of the sandbox's own loopback (first the IPv4 ones); `publish` messages with one listener of the
+ * host's loopback each. Afterwards the same socket carries the proxy's events (proxy/status), one a
+ * message, and its end is the proxy's end.
  *
  * Both ends are on one machine and of one version, so the messages are plain structs.
  */
@@ -30,6 +31,8 @@ enum handover_door {
     HANDOVER_TRANSPARENT,
     HANDOVER_NAMES_UDP,
     HANDOVER_NAMES_TCP,
+    HANDOVER_RULES,     /* speaks with the packet filter inside (sys/netrules) */
+    HANDOVER_UNREACHED, /* hears what no socket inside takes (wire/icmp) */
     HANDOVER_DOORS
 };
 

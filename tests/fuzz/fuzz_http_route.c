@@ -135,7 +135,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
     if (state == NULL)
         set_up();
     struct fixture *f = state;
-    struct http_session *s = http_session_new(http);
+    struct http_session *s = http_session_new(http, &(struct oauth_principal){0});
     open_session(s, &sent);
     put_input(&sent, (const char *)data, n < INPUT_MAX ? n : INPUT_MAX, s->id);
     ensure(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);

@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import subprocess
 
 from http_support import HttpServer, Answer, call
 from worlds import SERVER, WAIT_MS, NetworkCase, proxies_of
@@ -15,7 +17,7 @@ BOTH = ("for h in example.test registry.test; do "
         "curl -s -o /dev/null -w '%{http_code} ' http://$h/file.txt; done")
 
 
-class Rules(NetworkCase):
+class RulesCase(NetworkCase):
     def start(self, **more):
         config = self.dir + "/config.json"
         common = {"profile": "workspace-write", "sandbox": "required"}
@@ -25,11 +27,18 @@ class Rules(NetworkCase):
                 "Work_1.x": {"root": self.ws, "network": "enabled",
                              "egress": {"allow": ["example.test"]}, **common, **more},
                 "closed": {"root": self.dir + "/closed", **common}}}, out)
+        self.serve()
+        self.addCleanup(self.stopped)
+        self.initialize()
+
+    def serve(self):
+        """A server for the configuration file that is there."""
         env = {**os.environ, "TMPDIR": self.dir + "/tmp", "HOME": self.dir,
                "CODESPACE_HTTP_TOKEN": CALLER, "CODESPACE_OPERATOR_TOKEN": OPERATOR}
         self.server = HttpServer([SERVER, "--http", "--port", "0", "--log-level", "info",
-                                  "--config", config], env, self.dir)
-        self.addCleanup(self.stopped)
+                                  "--config", self.dir + "/config.json", *self.OPTIONS], env, self.dir)
+
+    def initialize(self):
         self.ident = {}
         answer = self.ask("POST", "/mcp", {"jsonrpc": "2.0", "id": 0, "method": "initialize",
                                            "params": {"protocolVersion": "2025-11-25",
@@ -71,6 +80,39 @@ class Rules(NetworkCase):
         self.until(lambda: self.tool("workspace_info")["execution"]["network"]["scope_now"] ==
                    "workspace", "a warm sandbox")
 
+    def loop(self, script, name="said"):
+        """A command that runs `script` whenever the test takes its file `again` away; what it said."""
+        self.sh("while [ ! -e stop ]; do if [ ! -e again-%s ]; then (%s) > %s.new 2>&1; "
+                "mv %s.new %s; touch again-%s; fi; sleep 0.02; done" % ((name, script) + 4 * (name,)),
+                wait_ms=0)
+        return self.done["process_id"]
+
+    def next_of(self, name="said"):
+        said, again = self.ws + "/" + name, self.ws + "/again-" + name
+        self.until(lambda: os.path.exists(again), "the loop")
+        os.unlink(said)
+        os.unlink(again)
+        self.until(lambda: os.path.exists(again), "the loop again")
+        with open(said) as f:
+            return f.read()
+
+    def stop_loops(self):
+        open(self.ws + "/stop", "w").close()
+
+    def rewrite(self, **more):
+        with open(self.dir + "/config.json") as f:
+            config = json.load(f)
+        config["workspaces"]["Work_1.x"].update(more)
+        with open(self.dir + "/config.json", "w") as f:
+            json.dump(config, f)
+        seen = len(self.server.lines)
+        os.kill(self.server.pid, signal.SIGUSR1)
+        self.until(lambda: [line for line in self.server.lines[seen:] if "signal 10" in line],
+                   "an answer in the log")
+        return [line for line in self.server.lines[seen:] if "signal 10" in line][0]
+
+
+class Rules(RulesCase):
     def check_next_command(self):
         self.assertEqual(self.sh(BOTH), "200 403 ")
         answer = self.put({"allow": ["registry.test"]})
@@ -95,21 +137,136 @@ class Rules(NetworkCase):
         self.assertEqual(self.sh(BOTH), "403 200 ")
         self.assertEqual(self.done["network_scope"], "workspace")
 
-    def test_a_command_that_runs_keeps_its_rules(self):
+    def check_follows(self):
+        """Allowed, refused, allowed again, while it runs: by proxy, by name and by name server."""
+        direct = ("%s; curl -s -o /dev/null -w '%%{http_code} ' --noproxy '*' "
+                  "http://example.test/file.txt; echo $?" % BOTH)
+        running = self.loop(direct)
+        self.assertRegex(self.next_of(), "^200 403 200 0\n$")
+        for egress, said in (({"allow": ["registry.test"]}, "^403 200 000 6\n$"),  # no such name
+                             ({"allow": ["*.test"], "deny": ["registry.test"]},
+                              "^200 403 200 0\n$")):
+            answer = self.put(egress)
+            self.assertEqual(answer.status, 200, answer.body)
+            self.assertEqual((answer.json["running_with_these"], answer.json["running_with_others"]),
+                             ([running], []))
+            self.assertRegex(self.next_of(), said)
+            network = self.tool("workspace_info")["execution"]["network"]
+            self.assertEqual(network["egress"]["allow"], egress["allow"])
+            self.assertEqual(network["egress_change"]["state"], "in_force")
+            self.assertEqual(network["egress_change"]["by"], "the operator's token")
+        self.stop_loops()
+
+    def test_a_command_that_runs_follows(self):
+        self.start(network_scope="command")
+        self.check_follows()
+
+    def test_a_warm_command_that_runs_follows(self):
         self.start()
         self.warm_up()
-        self.sh("touch up; until [ -e go ]; do sleep 0.05; done; (%s) > said.new; mv said.new said"
-                % BOTH, wait_ms=0)
-        said = self.ws + "/said"
-        self.until(lambda: os.path.exists(self.ws + "/up"), "the command")
-        running = self.done["process_id"]
-        answer = self.put({})
-        self.assertEqual((answer.status, answer.json["running_with_others"]), (200, [running]))
-        self.assertEqual(self.sh(BOTH), "403 403 ")
-        open(self.ws + "/go", "w").close()
-        self.until(lambda: os.path.exists(said), "its end")
-        with open(said) as f:
-            self.assertEqual(f.read(), "200 403 ")
+        self.check_follows()
+        self.assertEqual(self.sh(BOTH), "200 403 ")  # and the next one, in the same sandbox
+        self.assertEqual(self.done["network_scope"], "workspace")
+
+    def test_a_tunnel_is_cut(self):
+        self.start()
+        port = self.serve_host(b"hello\n", address=("127.0.0.1", 0))[1]
+        self.put({"allow": ["example.test"], "local_ports": [port]})
+        script = ("import socket, os\n"
+                  "direct = socket.create_connection(('example.test', 80))\n"
+                  "proxy = socket.create_connection(('127.0.0.1', 880))\n"
+                  "proxy.sendall(b'CONNECT example.test:80 HTTP/1.1\\r\\nHost: example.test\\r\\n\\r\\n')\n"
+                  "assert b' 200 ' in proxy.recv(4096)\n"
+                  "open('up', 'w').close()\n"
+                  "def end(s):\n"
+                  "    try: return len(s.recv(1))\n"
+                  "    except ConnectionResetError: return 'reset'\n"
+                  "print(end(direct), end(proxy), file=open('cut.new', 'w'))\n"
+                  "os.rename('cut.new', 'cut')\n")
+        with open(self.ws + "/tunnel.py", "w") as f:
+            f.write(script)
+        self.sh("exec python3 tunnel.py", wait_ms=0)
+        self.until(lambda: os.path.exists(self.ws + "/up"), "both tunnels")
+        self.put({"allow": ["*"]})  # still allowed: they stay
+        self.assertFalse(os.path.exists(self.ws + "/cut"))
+        self.put({"allow": ["*"], "deny": ["example.test"]})
+        self.until(lambda: os.path.exists(self.ws + "/cut"), "their end")
+        with open(self.ws + "/cut") as f:
+            self.assertEqual(f.read(), "reset reset\n")
+
+    def test_ports_of_the_host(self):
+        """The packet filter inside follows, too: a program that knows no proxy reaches the port."""
+        self.start()
+        self.warm_up()
+        self.check_ports()
+
+    def test_ports_of_the_host_for_a_command_alone(self):
+        self.start(network_scope="command")
+        self.check_ports()
+
+    def check_ports(self):
+        port = self.serve_host(b"from the host")[1]
+        ask = ("python3 -c \"import socket\ntry:\n s = socket.create_connection(('127.0.0.1', %d)); "
+               "s.sendall(b'x'); print(s.recv(99))\nexcept OSError as e: print(type(e))\"" % port)
+        self.loop(ask, "port")
+        self.assertIn("ConnectionRefusedError", self.next_of("port"))
+        self.put({"local_ports": [port, 1]})
+        self.assertIn("from the host", self.next_of("port"))
+        self.put({})
+        self.assertIn("ConnectionRefusedError", self.next_of("port"))
+        self.stop_loops()
+
+    def test_while_one_starts(self):
+        """Whatever is under way when the rules change starts with the new ones."""
+        self.start(network_scope="command")
+        for i in range(6):
+            allow = "registry.test" if i % 2 else "example.test"
+            self.put({"allow": [allow]})
+            self.tool("exec_command", command=["/bin/sh", "-c", "(%s) > out%d.new; mv out%d.new out%d"
+                                               % (BOTH, i, i, i)], wait_ms=0, background="kill")
+            self.put({"allow": ["registry.test", "example.test"]})
+            self.until(lambda: os.path.exists(self.ws + "/out%d" % i), "its end")
+            with open(self.ws + "/out%d" % i) as f:
+                self.assertEqual(f.read(), "200 200 ")
+
+    def cli(self, *argv, stdin=None, code=0):
+        env = {**os.environ, "CODESPACE_OPERATOR_TOKEN": OPERATOR}
+        done = subprocess.run([SERVER, "egress", *argv, "--port", str(self.server.port)], env=env,
+                              input=stdin, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode == 0, code == 0, done)
+        return json.loads(done.stdout) if code == 0 else done.stderr
+
+    def test_the_command_line(self):
+        self.start()
+        self.assertEqual(self.cli("show", "Work_1.x")["egress"]["allow"], ["example.test"])
+        with open(self.dir + "/rules.json", "w") as f:
+            json.dump({"allow": ["registry.test"]}, f)
+        self.assertEqual(self.cli("set", "Work_1.x", self.dir + "/rules.json")["egress"]["allow"],
+                         ["registry.test"])
+        self.assertEqual(self.sh(BOTH), "403 200 ")
+        said = self.cli("set", "Work_1.x", "-", stdin='{"alow": []}', code=1)
+        self.assertIn("did you mean", said)
+        self.assertNotIn(OPERATOR, said)
+        self.assertIn("no workspace", self.cli("show", "none", code=1))
+        self.assertEqual(self.cli("show", "Work_1.x")["egress"]["allow"], ["registry.test"])
+
+    def test_the_file_is_read_again(self):
+        self.start()
+        self.loop(BOTH)
+        self.assertEqual(self.next_of(), "200 403 ")
+        said = self.rewrite(egress={"allow": ["a b"]})
+        self.assertIn("nothing was changed", said)
+        self.assertIn("workspaces.Work_1.x.egress.allow[0]", said)
+        self.assertEqual(self.next_of(), "200 403 ")
+        said = self.rewrite(egress={"allow": ["registry.test"]}, profile="read-only")
+        self.assertIn("of 1 workspaces", said)
+        self.assertIn("restart", said)
+        self.until(lambda: self.tool("workspace_info")["execution"]["network"]["egress_change"][
+            "state"] == "in_force", "the new rules")
+        self.assertEqual(self.next_of(), "403 200 ")
+        self.assertEqual(self.tool("workspace_info")["profile"], "workspace-write")
+        self.assertIn("of 0 workspaces", self.rewrite())
+        self.stop_loops()
 
     def test_a_caller_cannot(self):
         self.start()

@@ -51,11 +51,39 @@ static void test_lines(void **state)
         {"filter.socket", "socket(AF_VSOCK)", 3},
         {"filter.unobserved", "", 0},
         {"protect.name", "a b/.git", DENIAL_COUNT_MAX},
+        {"protect.name", "@1 a b", 1}, /* a name, whatever it looks like */
+        {"network.udp", "UDP 203.0.113.5:123", 2, 12, "python3.11", false},
+        {"network.denied", "name evil.test", 1, 2147483, "node", true},
+        {"network.ipv6", "", 7},
     };
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         denial_add_line(&all[i], &lines);
         assert_int_equal(denial_read_line(lines.items[i], &back), 0);
-        assert_memory_equal(&back, &all[i], sizeof(back));
+        assert_memory_equal(&back, &all[i], offsetof(struct denial, others));
+        assert_int_equal(back.others, all[i].others);
+    }
+}
+
+static void test_who(void **state)
+{
+    (void)state;
+    struct denial d = {"network.denied", "GET a.test:80", 1};
+    struct denial back;
+    denial_by(&d, 12, "a b\"\x1b@+-_.Z9 and what is more than there is room for");
+    assert_int_equal(d.pid, 12);
+    assert_string_equal(d.process, "a?b???+-_.Z9?and?what?i");
+    denial_by(&d, 12, "other");
+    assert_false(d.others);
+    denial_by(&d, 13, "other");
+    assert_true(d.others && d.pid == 12);
+    static const char *const words[] = {
+        "@12", "@12 ", "@x curl GET", "@12+", "@12 curl", "@", "@12  x", "@999999999999 curl GET"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        autofree char *line = mem_printf("network.denied 1 %s", words[i]);
+        assert_int_equal(denial_read_line(line, &back), 0);
+        assert_true(strlen(back.process) < DENIAL_PROCESS_MAX);
+        if (back.pid == 0)
+            assert_string_equal(back.what, words[i]);
     }
 }
 
@@ -95,4 +123,5 @@ static void test_table(void **state)
 
 UNIT_MAIN(cmocka_unit_test(test_kinds_are_counted), cmocka_unit_test(test_list_is_bounded),
           cmocka_unit_test(test_count_ends), cmocka_unit_test(test_lines),
-          cmocka_unit_test(test_bad_lines), cmocka_unit_test(test_table))
+          cmocka_unit_test(test_who), cmocka_unit_test(test_bad_lines),
+          cmocka_unit_test(test_table))

@@ -1,14 +1,14 @@
-/* sandbox/netlink: requests to the kernel's network configuration (rtnetlink, nf_tables), built and
+/* sys/netlink: requests to the kernel's network configuration (rtnetlink, nf_tables), built and
  * sent by hand.
  *
- * Theory. The helper is static and small, and says a handful of fixed things to the kernel once. A
+ * Theory. The programs of a run are static and small, and say a handful of things to the kernel. A
  * message is a header, a fixed part and nested attributes; lengths are set when a message or a nest
  * is closed. Several messages go out as one batch, and the first refusal counts.
  *
  * Must not: be given a value from outside without its size.
  */
-#ifndef CODESPACE_SANDBOX_NETLINK_H
-#define CODESPACE_SANDBOX_NETLINK_H
+#ifndef CODESPACE_SYS_NETLINK_H
+#define CODESPACE_SYS_NETLINK_H
 
 #include "base/buf.h"
 
@@ -36,5 +36,10 @@ void netlink_close(struct netlink *nl, size_t nest);
 /* Send all messages to the kernel and take in `answers` of them. 0, or the first refusal as -errno.
  * The buffer is empty afterwards. */
 int netlink_send(struct netlink *nl, int protocol, unsigned answers);
+/* The same over a socket of netlink_socket(). */
+int netlink_send_over(struct netlink *nl, int fd, unsigned answers);
+
+/* A socket of this process's network; it stays that network's wherever it is handed to. */
+int netlink_socket(int protocol);
 
 #endif

@@ -1,5 +1,5 @@
-/* sandbox/netlink: see netlink.h. */
-#include "sandbox/netlink.h"
+/* sys/netlink: see netlink.h. */
+#include "sys/netlink.h"
 
 #include "base/mem.h"
 #include "sys/fd.h"
@@ -98,17 +98,33 @@ static int read_answers(int fd, unsigned answers)
     return 0;
 }
 
-int netlink_send(struct netlink *nl, int protocol, unsigned answers)
+int netlink_socket(int protocol)
 {
     const struct timeval limit = {.tv_sec = ANSWER_SECONDS};
     autofd int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
-    int rc = fd < 0 ? -errno : 0;
-    if (rc == 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0)
-        rc = -errno;
-    if (rc == 0 && fd_send(fd, buf_bytes(&nl->out), nl->out.len) != (ssize_t)nl->out.len)
-        rc = -errno;
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0)
+        return -errno;
+    return steal_fd(&fd);
+}
+
+int netlink_send_over(struct netlink *nl, int fd, unsigned answers)
+{
+    char stale[256];
+    while (recv(fd, stale, sizeof(stale), MSG_DONTWAIT) >= 0) /* after a refusal some may be left */
+        continue;
+    ssize_t sent = fd_send(fd, buf_bytes(&nl->out), nl->out.len);
+    int rc = sent == (ssize_t)nl->out.len ? 0 : sent < 0 ? (int)sent : -EMSGSIZE;
     if (rc == 0)
         rc = read_answers(fd, answers);
     buf_fini(&nl->out);
     return rc;
+}
+
+int netlink_send(struct netlink *nl, int protocol, unsigned answers)
+{
+    autofd int fd = netlink_socket(protocol);
+    if (fd >= 0)
+        return netlink_send_over(nl, fd, answers);
+    buf_fini(&nl->out);
+    return fd;
 }
