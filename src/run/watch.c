@@ -50,15 +50,37 @@ int watch_take(struct watch *w, uv_loop_t *loop, struct anchor *anchor, int *fd,
     w->owner = owner;
     w->fd = steal_fd(fd);
     w->events = 0;
+    w->loop = NULL;
     anchor->open++;
     watch_want(w, events);
     return 0;
+}
+
+int watch_hold(struct watch *w, uv_loop_t *loop, struct anchor *anchor, int *fd, watch_fn ready,
+               void *owner)
+{
+    int rc = fd_set_nonblocking(*fd, true);
+    if (rc < 0)
+        return rc;
+    *w = (struct watch){
+        .anchor = anchor, .ready = ready, .owner = owner, .loop = loop, .fd = steal_fd(fd)};
+    return 0;
+}
+
+static void begin(struct watch *w)
+{
+    if (w->loop == NULL)
+        return;
+    ensure(uv_poll_init(w->loop, &w->poll, w->fd) == 0);
+    w->loop = NULL;
+    w->anchor->open++;
 }
 
 void watch_want(struct watch *w, int events)
 {
     if (w->fd < 0 || events == w->events)
         return;
+    begin(w);
     w->events = events;
     if (events == 0)
         ensure(uv_poll_stop(&w->poll) == 0);
@@ -68,7 +90,7 @@ void watch_want(struct watch *w, int events)
 
 int watch_release(struct watch *w)
 {
-    if (w->fd >= 0)
+    if (w->fd >= 0 && w->loop == NULL)
         uv_close((uv_handle_t *)&w->poll, on_watch_closed);
     return steal_fd(&w->fd);
 }

@@ -34,7 +34,8 @@ struct watch {
     struct anchor *anchor;
     watch_fn ready; /* readable, writable, hung up or in error: read and find out */
     void *owner;
-    int fd; /* -1 when closed */
+    uv_loop_t *loop; /* that does not know it yet; NULL = it does */
+    int fd;          /* -1 when closed */
     int events;
 };
 
@@ -45,6 +46,11 @@ void watch_init(struct watch *w);
  * (UV_READABLE, UV_WRITABLE; 0 for none yet). 0, or -errno and *fd is still the caller's. */
 int watch_take(struct watch *w, uv_loop_t *loop, struct anchor *anchor, int *fd, int events,
                watch_fn ready, void *owner);
+
+/* As watch_take() for a pipe or a socket, with no events; the loop hears of it at the first
+ * watch_want(), so that one which nobody ever waits for costs next to nothing. */
+int watch_hold(struct watch *w, uv_loop_t *loop, struct anchor *anchor, int *fd, watch_fn ready,
+               void *owner);
 
 /* Change what is waited for. Nothing happens when the watch is closed. */
 void watch_want(struct watch *w, int events);

@@ -22,7 +22,7 @@ static bool proc_is_ours(void)
 }
 
 /* The name of a process may hold anything; its state follows the last parenthesis. */
-static bool is_alive(int proc, const char *pid)
+static bool is_alive(int proc, const char *pid, char ret_name[HELPER_COMM_MAX])
 {
     char path[64], text[512];
     snprintf(path, sizeof(path), "%.20s/stat", pid);
@@ -31,20 +31,42 @@ static bool is_alive(int proc, const char *pid)
     if (n <= 0)
         return false;
     text[n] = '\0';
-    const char *end = strrchr(text, ')');
-    return end != NULL && end[1] == ' ' && end[2] != 'Z' && end[2] != 'X';
+    const char *begin = strchr(text, '(');
+    char *end = strrchr(text, ')');
+    if (begin == NULL || end == NULL || end[1] != ' ' || end[2] == 'Z' || end[2] == 'X')
+        return false;
+    snprintf(ret_name, HELPER_COMM_MAX, "%.*s", (int)(end - begin - 1), begin + 1);
+    return true;
 }
 
-uint32_t census_take(void)
+static uint32_t count_up_to(uint32_t max, struct helper_left named[HELPER_LEFT_MAX])
 {
     uint32_t count = 0;
+    memset(named, 0, HELPER_LEFT_MAX * sizeof(*named));
     DIR *d = proc_is_ours() ? opendir("/proc") : NULL;
-    for (struct dirent *it = d == NULL ? NULL : readdir(d); it != NULL; it = readdir(d)) {
+    for (struct dirent *it; d != NULL && count < max && (it = readdir(d)) != NULL;) {
         uint64_t pid;
-        if (num_parse_u64(it->d_name, 1, INT_MAX, &pid) == 0 && pid != (uint64_t)getpid())
-            count += is_alive(dirfd(d), it->d_name);
+        struct helper_left left = {0};
+        if (num_parse_u64(it->d_name, 1, INT_MAX, &pid) < 0 || pid == (uint64_t)getpid() ||
+            !is_alive(dirfd(d), it->d_name, left.name))
+            continue;
+        left.pid = (uint32_t)pid;
+        if (count < HELPER_LEFT_MAX)
+            named[count] = left;
+        count++;
     }
     if (d != NULL)
         closedir(d);
+    return count;
+}
+
+uint32_t census_take(struct helper_left named[HELPER_LEFT_MAX])
+{
+    uint32_t count = count_up_to(UINT32_MAX, named);
     return count > 0 ? count : 1;
+}
+
+void census_name(struct helper_left named[HELPER_LEFT_MAX])
+{
+    (void)count_up_to(HELPER_LEFT_MAX, named);
 }

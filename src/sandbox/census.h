@@ -1,11 +1,21 @@
-/* sandbox/census: how many processes live in our PID namespace. */
+/* sandbox/census: which processes live in our PID namespace.
+ *
+ * For process 1: whoever else lives there is a descendant of the command. Names are what the
+ * processes call themselves.
+ */
 #ifndef CODESPACE_SANDBOX_CENSUS_H
 #define CODESPACE_SANDBOX_CENSUS_H
 
+#include "wire/helper.h"
+
 #include <stdint.h>
 
-/* Without us and without zombies, for process 1 of a namespace. Where /proc shows another namespace
- * the number cannot be told: then 1, the least there is when it is asked for. */
-uint32_t census_take(void);
+/* How many there are without us and without zombies; the first of them are named in `named` (pid 0
+ * after the last). Where /proc shows another namespace the number cannot be told: then 1, the least
+ * there is when it is asked for, and no name. */
+uint32_t census_take(struct helper_left named[HELPER_LEFT_MAX]);
+
+/* The names alone, of no more than that: there may be thousands. */
+void census_name(struct helper_left named[HELPER_LEFT_MAX]);
 
 #endif

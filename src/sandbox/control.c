@@ -3,10 +3,13 @@
 
 #include "sandbox/exits.h"
 #include "sys/fd.h"
+#include "sys/scm.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#define READ_BYTES 4096u
 
 void control_send(int fd, const struct helper_verdict *v)
 {
@@ -27,16 +30,29 @@ int control_failed(int fd, int code, const char *format, ...)
     return code;
 }
 
-int control_fill(struct control *c)
+/* n bytes came to the end of `in`. */
+static int take(struct control *c, ssize_t n)
 {
-    char *to = buf_reserve(&c->in, 4096);
-    ssize_t n = fd_read(c->fd, to, 4096);
     if (n <= 0)
         return 0;
     buf_commit(&c->in, (size_t)n);
-    if (c->in.len > HELPER_LINE_MAX && memchr(buf_bytes(&c->in), '\n', c->in.len) == NULL)
+    /* What came before has no end of a line: it would have been taken. */
+    const char *last = buf_bytes(&c->in) + c->in.len - n;
+    if (c->in.len > HELPER_LINE_MAX && memchr(last, '\n', (size_t)n) == NULL)
         buf_reset(&c->in, HELPER_LINE_MAX);
     return 1;
+}
+
+int control_fill(struct control *c)
+{
+    char *to = buf_reserve(&c->in, READ_BYTES);
+    return take(c, fd_read(c->fd, to, READ_BYTES));
+}
+
+int control_receive(struct control *c, int *ret_fd)
+{
+    char *to = buf_reserve(&c->in, READ_BYTES);
+    return take(c, scm_read(c->fd, to, READ_BYTES, ret_fd));
 }
 
 const char *control_next(struct control *c, size_t *ret_len)

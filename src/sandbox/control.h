@@ -23,6 +23,9 @@ int control_failed(int fd, int code, const char *format, ...) __attribute__((for
 /* Read what is there. 1, or 0 when the other end is closed. */
 int control_fill(struct control *c);
 
+/* The same, with a descriptor that came along in *ret_fd (caller closes; -1 = none). */
+int control_receive(struct control *c, int *ret_fd);
+
 /* The next whole line without its newline, valid until the next call; NULL when there is none. */
 const char *control_next(struct control *c, size_t *ret_len);
 

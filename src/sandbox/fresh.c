@@ -79,12 +79,32 @@ static bool is_replaced(const char *path)
            paths_within(path, "/dev/pts");
 }
 
+/* Are both of one file system? */
+static bool is_same_device(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev;
+}
+
+/* Does the mount point lie on a file system that bubblewrap made for this view: its root, /dev, or
+ * the private /tmp? (zygote_plan() takes only views whose root is bubblewrap's own.) */
+static bool lies_on_ours(const struct fresh *f, const char *path)
+{
+    autofree char *around = mem_strdup(path);
+    char *slash = strrchr(around, '/');
+    slash[slash == around] = '\0';
+    return is_same_device(around, "/") || is_same_device(around, "/dev") ||
+           (f->tmp_bytes != NULL && is_same_device(around, "/tmp"));
+}
+
 /* One that lies under another mount is not part of what is seen. */
 static void note_mount(struct fresh *f, const char *path)
 {
-    if (is_replaced(path) || begins_mount(path) != 1 || strv_has(&f->mounts, path))
+    if (is_replaced(path) || begins_mount(path) != 1)
         return;
-    strv_add(&f->mounts, path);
+    f->n_mounts++;
+    if (path[1] != '\0' && !lies_on_ours(f, path) && !strv_has(&f->mounts, path))
+        strv_add(&f->mounts, path);
     if (f->tmp_bytes == NULL || !paths_within(path, "/tmp") || str_eq(path, "/tmp"))
         return;
     for (size_t i = 0; i < f->carried.len; i++) {
@@ -108,12 +128,12 @@ static int note_mounts(struct fresh *f, struct err *e)
     }
     free(line);
     fclose(table);
-    if (f->mounts.len > FRESH_MOUNTS_MAX || f->carried.len > FRESH_CARRIED_MAX)
+    if (f->n_mounts > FRESH_MOUNTS_MAX || f->carried.len > FRESH_CARRIED_MAX)
         return err_set(
             e, ERR_LIMIT_EXCEEDED,
             "a view of %zu mounts is not kept warm (FRESH_MOUNTS_MAX is %u, and %u below "
             "/tmp)",
-            f->mounts.len, FRESH_MOUNTS_MAX, FRESH_CARRIED_MAX);
+            f->n_mounts, FRESH_MOUNTS_MAX, FRESH_CARRIED_MAX);
     return 0;
 }
 

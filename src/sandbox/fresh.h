@@ -8,8 +8,9 @@
  * in its own one, because the kernel makes terminals (devpts) only where root is mapped.
  *
  * The view was built some time ago. A mount goes away when somebody on the host removes or renames
- * what it lies on, so before each command every mount of the view is looked at again; one that is
- * missing is a refusal, never a run with a hole (A1, A2).
+ * what it lies on, so before each command every mount of the view that lies on something of the
+ * host is looked at again; one that is missing is a refusal, never a run with a hole (A1, A2). What
+ * lies on a file system that bubblewrap made for the view has nobody outside who could move it.
  *
  * Must not: be called where code of a command has run.
  */
@@ -28,7 +29,8 @@
 #define FRESH_CARRIED_MAX 64u
 
 struct fresh {
-    struct strv mounts;  /* mount points of the view */
+    size_t n_mounts;     /* of the view */
+    struct strv mounts;  /* the points of those that lie on something of the host */
     struct strv carried; /* the uppermost ones below /tmp */
     char *tmp_bytes;     /* size of the private /tmp; NULL = it is not private and stays */
     bool map;            /* the command gets its user's ids in a user namespace of its own */
@@ -44,7 +46,7 @@ void fresh_fini(struct fresh *f);
  * Capabilities are left over; giving them up is the next step. Errors: SANDBOX_UNAVAILABLE. */
 int fresh_make(const struct fresh *f, struct err *e);
 
-/* Are all mounts of the view where they were? Errors: PATH_PROTECTED. */
+/* Are all mounts that somebody could have moved where they were? Errors: PATH_PROTECTED. */
 int fresh_check(const struct fresh *f, struct err *e);
 
 #endif

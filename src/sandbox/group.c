@@ -41,15 +41,18 @@ static const struct limit {
     const char *controller;
     const char *v1;
     const char *v2;
-    const char *and; /* a second file, of version 1 or 2, that gets `and_text` if it exists */
-    const char *and_text;
 } limits[] = {
     {"memory", offsetof(struct helper_limits, memory), "memory", "memory.limit_in_bytes",
-     "memory.max", "memory.swap.max", "0"},
-    {"pids", offsetof(struct helper_limits, pids), "pids", "pids.max", "pids.max", NULL, NULL},
+     "memory.max"},
+    {"pids", offsetof(struct helper_limits, pids), "pids", "pids.max", "pids.max"},
     {"cpu_percent", offsetof(struct helper_limits, cpu_percent), "cpu", "cpu.cfs_quota_us",
-     "cpu.max", NULL, NULL},
+     "cpu.max"},
 };
+
+/* A limit of memory that swap would go around. Version 1 has one file for both together, version 2
+ * one for swap alone; a kernel that does not account swap has neither. */
+#define SWAP_V1 "memory.memsw.limit_in_bytes"
+#define SWAP_V2 "memory.swap.max"
 
 /* ---- at prepare ---- */
 
@@ -130,10 +133,10 @@ static int plan_limit(const struct helper_request *r, size_t i, struct plan *p, 
     strv_add(&p->groups, parent);
     strv_add(&p->groups, v2 ? limits[i].v2 : limits[i].v1);
     strv_add_take(&p->groups, text_of(i, value, v2));
-    if (v2 && limits[i].and != NULL) {
+    if (str_eq(limits[i].controller, "memory")) {
         strv_add(&p->groups, parent);
-        strv_add(&p->groups, limits[i].and);
-        strv_add(&p->groups, limits[i].and_text);
+        strv_add(&p->groups, v2 ? SWAP_V2 : SWAP_V1);
+        strv_add_take(&p->groups, v2 ? mem_strdup("0") : text_of(i, value, v2));
     }
     return 0;
 }
@@ -174,9 +177,12 @@ static void remove_stale(const char *parent)
         closedir(d);
 }
 
-/* Kill what is left in a group. The numbers are of our own PID namespace. */
+/* Kill what is left in a group: version 2 does it at once, whatever they start meanwhile. The
+ * numbers are of our own PID namespace. */
 static void kill_members(const char *dir)
 {
+    if (write_file(dir, "cgroup.kill", "1") == 0)
+        return;
     autofree char *path = mem_printf("%s/cgroup.procs", dir);
     FILE *f = fopen(path, "re");
     long pid;
@@ -235,14 +241,18 @@ static int make_groups(const struct strv *groups, struct strv *dirs)
     return 0;
 }
 
+static bool is_of_swap(const char *file)
+{
+    return str_eq(file, SWAP_V1) || str_eq(file, SWAP_V2);
+}
+
 static int set_limits(const struct strv *groups, const char **ret_what)
 {
     for (size_t i = 0; i < groups->len; i += MEMBERS) {
         autofree char *dir = mem_printf("%s/" NAME "%d", groups->items[i], (int)getpid());
         int rc = write_file(dir, groups->items[i + 1], groups->items[i + 2]);
         *ret_what = groups->items[i + 1];
-        /* A kernel without accounting of swap has no file for it. */
-        if (rc < 0 && !(rc == -ENOENT && str_eq(groups->items[i + 1], "memory.swap.max")))
+        if (rc < 0 && !(rc == -ENOENT && is_of_swap(groups->items[i + 1])))
             return rc;
     }
     return 0;

@@ -39,11 +39,10 @@ int guard_init(struct guard *g, const struct strv *paths, struct err *e)
         return 0;
     g->touched = mem_zalloc(count(g), sizeof(*g->touched));
     g->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    for (size_t i = 0; i < count(g); i++) {
-        if (!guarded_is_right(g->root_fd, path_of(g, i) + 1, link_of(g, i)))
-            return err_set(e, ERR_PATH_PROTECTED,
-                           "%s changed after the plan was made; prepare it again", path_of(g, i));
-    }
+    size_t wrong = guarded_find_wrong(g->root_fd, paths, 0);
+    if (wrong < count(g))
+        return err_set(e, ERR_PATH_PROTECTED,
+                       "%s changed after the plan was made; prepare it again", path_of(g, wrong));
     return 0;
 }
 
@@ -96,7 +95,8 @@ void guard_on_event(struct guard *g)
 
 int guard_sweep(struct guard *g, struct err *e)
 {
-    for (size_t i = 0; i < count(g); i++) {
+    for (size_t i = guarded_find_wrong(g->root_fd, g->paths, 0); i < count(g);
+         i = guarded_find_wrong(g->root_fd, g->paths, i + 1)) {
         int rc = check(g, i, true);
         if (rc < 0)
             return err_sys(e, ERR_FILE_OPERATION_FAILED, rc,

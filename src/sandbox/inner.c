@@ -11,6 +11,7 @@
 #include "sandbox/guard.h"
 #include "sandbox/masks.h"
 #include "sandbox/netdoor.h"
+#include "sandbox/netlost.h"
 #include "sandbox/netrelay.h"
 #include "sandbox/planfile.h"
 #include "sandbox/zygote.h"
@@ -31,6 +32,7 @@
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DEATH_SIGNAL INNER_DEATH_SIGNAL
@@ -49,14 +51,17 @@ static const int forwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
 /* ---- before the command ---- */
 
 /* 2 carries the control socket; afterwards 0, 1 and 2 are the command's and nothing but CONTROL_FD
- * is open above them, `events` (-1 = none) as INNER_EVENTS_FD, and `network` (the same). */
+ * and INNER_PLAN_FD is open above them, `events` (-1 = none) as INNER_EVENTS_FD, and `network` (the
+ * same). */
 static int arrange_descriptors(int events, int network)
 {
     autofd int control = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, PLAN_FD_SOURCE);
     if (control < 0)
         return -errno;
     if (dup2(PLAN_FD_STDIN, STDIN_FILENO) < 0 || dup2(PLAN_FD_STDOUT, STDOUT_FILENO) < 0 ||
-        dup2(PLAN_FD_STDERR, STDERR_FILENO) < 0 || dup3(control, CONTROL_FD, O_CLOEXEC) < 0 ||
+        dup2(PLAN_FD_STDERR, STDERR_FILENO) < 0 ||
+        dup3(PLAN_FD_PLAN, INNER_PLAN_FD, O_CLOEXEC) < 0 ||
+        dup3(control, CONTROL_FD, O_CLOEXEC) < 0 ||
         (events >= 0 && dup3(events, INNER_EVENTS_FD, O_CLOEXEC) < 0) ||
         (network >= 0 && dup3(network, INNER_NETWORK_FD, O_CLOEXEC) < 0))
         return -errno;
@@ -64,7 +69,7 @@ static int arrange_descriptors(int events, int network)
         close(INNER_EVENTS_FD);
     if (network < 0)
         close(INNER_NETWORK_FD);
-    return fd_close_from(INNER_NETWORK_FD + 1);
+    return fd_close_from(INNER_PLAN_FD + 1);
 }
 
 /* The command has them now; a second holder would keep pipes open for its own lifetime. */
@@ -155,6 +160,14 @@ static int open_signals(struct inner *in)
 
 /* ---- starting the command ---- */
 
+/* Of CLOCK_MONOTONIC, which is the runner's, too. */
+static uint64_t now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+}
+
 static int tell_exec_failed(const struct child_start *c)
 {
     struct helper_verdict v = {.event = HELPER_EXEC_FAILED, .value = c->error};
@@ -183,21 +196,57 @@ static int tell_not_started(const struct child_start *c)
 static int start_command(struct inner *in, unsigned long files)
 {
     struct child_start c = {.plan = &in->plan, .files = files};
+    in->started_us = now_us();
     child_run(&c);
     if (c.step != CHILD_STARTED)
         return tell_not_started(&c);
     in->command = c.pid;
-    in->untold = true;
-    let_go_of_standard_descriptors();
+    in->untold = !in->quiet;
+    if (in->plan.tty) /* who reads a terminal waits for its last holder */
+        let_go_of_standard_descriptors();
+    if (!in->warm)
+        close(INNER_PLAN_FD);
     return 0;
 }
 
-/* A command that ends within TELL_AFTER_MS wakes the runner once instead of twice. */
-static void tell_started(struct inner *in)
+void inner_tell_taken(struct inner *in)
+{
+    if (in->taken_fd >= 0)
+        (void)fd_write_all(in->taken_fd, (const char *)&in->slot, 1);
+    fd_close(&in->taken_fd);
+}
+
+static void add_started(const struct inner *in, struct buf *lines)
 {
     if (in->untold)
-        control_send(CONTROL_FD, &(struct helper_verdict){.event = HELPER_STARTED});
+        helper_verdict_write(
+            &(struct helper_verdict){.event = HELPER_STARTED, .at_us = in->started_us}, lines);
+}
+
+/* What the runner learns first, `started` included when it does not know yet, is one write: a
+ * command that ends within TELL_AFTER_MS wakes the runner once. */
+static void tell(struct inner *in, const struct helper_verdict *v)
+{
+    autobuf lines = BUF_INIT;
+    add_started(in, &lines);
+    helper_verdict_write(v, &lines);
+    fd_write_all(CONTROL_FD, buf_bytes(&lines), lines.len);
     in->untold = false;
+}
+
+/* The command goes on. What only one that does can notice is done now: letting go of its pipes, and
+ * that the zygote makes another child. */
+static void tell_started(struct inner *in)
+{
+    autobuf line = BUF_INIT;
+    if (!in->untold)
+        return;
+    if (!in->plan.tty)
+        let_go_of_standard_descriptors();
+    add_started(in, &line);
+    in->untold = false;
+    fd_write_all(CONTROL_FD, buf_bytes(&line), line.len);
+    inner_tell_taken(in);
 }
 
 /* ---- while it runs ---- */
@@ -209,6 +258,7 @@ static pid_t reap_one(struct inner *in, int flags)
     pid_t pid = waitpid(-1, &status, flags);
     if (pid > 0 && pid == in->command) {
         in->ended = true;
+        in->ended_us = now_us();
         in->status = status;
     }
     return pid;
@@ -309,16 +359,20 @@ static void serve(struct inner *in)
 
 /* ---- the end ---- */
 
-/* Kill and reap all that is left; how many were still alive. */
-static uint32_t clear_namespace(struct inner *in)
+/* Kill and reap all that is left: how many were still alive, and which. */
+static void clear_namespace(struct inner *in, struct helper_verdict *v)
 {
-    uint32_t killed = 0;
-    while (reap_one(in, WNOHANG) > 0)
-        continue;
+    pid_t pid = 0;
+    do {
+        pid = reap_one(in, WNOHANG);
+    } while (pid > 0);
+    if (pid < 0) /* nobody is there */
+        return;
+    if (in->ended && !in->closed)
+        census_name(v->left);
     kill(-1, SIGKILL);
-    for (pid_t pid = reap_one(in, 0); pid > 0; pid = reap_one(in, 0))
-        killed += pid != in->command;
-    return killed;
+    for (pid = reap_one(in, 0); pid > 0; pid = reap_one(in, 0))
+        v->background += pid != in->command;
 }
 
 /* Relative to the workspace where it lies in it. */
@@ -371,8 +425,10 @@ static void fill_use(struct inner *in, struct helper_verdict *v)
     fill_removed(in, v);
     fill_created(in, v);
     v->oom_kills = group_oom_kills(in->events_fd);
-    if (in->network)
+    if (in->network) {
         hear_the_rest(in);
+        in->lost6 = netlost_tell(in->lost6, in->refusals.list);
+    }
     memcpy(v->denials, in->refusals.list, sizeof(v->denials));
 }
 
@@ -381,24 +437,27 @@ static void fill_end(const struct inner *in, struct helper_verdict *v)
     bool signaled = WIFSIGNALED(in->status);
     v->event = signaled ? HELPER_SIGNAL : HELPER_EXIT;
     v->value = signaled ? WTERMSIG(in->status) : WEXITSTATUS(in->status);
+    v->at_us = in->ended_us;
 }
 
-static int tell_end(struct inner *in, uint32_t background)
+static int tell_end(struct inner *in)
 {
     struct err e = {0};
-    struct helper_verdict v = {.background = background};
+    struct helper_verdict v = {0};
+    clear_namespace(in, &v);
     fill_end(in, &v);
     int code = v.event == HELPER_SIGNAL ? 128 + v.value : v.value;
     bool swept = guard_sweep(&in->guard, &e) == 0;
     fill_use(in, &v);
-    tell_started(in);
-    if (!swept)
+    if (!swept) {
+        tell_started(in);
         return control_failed(CONTROL_FD, SANDBOX_EXIT_GUARD, "%s", e.message);
+    }
     if (in->keeping) {
         v.event = HELPER_OVER;
         v.value = 0;
     }
-    control_send(CONTROL_FD, &v);
+    tell(in, &v);
     return code;
 }
 
@@ -413,7 +472,7 @@ static void keep_rest(struct inner *in)
     } while (pid > 0);
     if (pid < 0) /* nobody is there */
         return;
-    v.background = census_take();
+    v.background = census_take(v.left);
     fill_end(in, &v);
     fill_use(in, &v);
     tell_started(in);
@@ -482,6 +541,8 @@ int inner_run(struct inner *in, unsigned long files)
     int code = in->warm ? check_age(in) : 0;
     if (code == 0)
         code = tell_begins(in);
+    if (in->warm && in->network) /* else the network is as new as the command */
+        in->lost6 = netlost_count();
     if (code == 0)
         code = start_command(in, files);
     if (code != 0)
@@ -493,18 +554,22 @@ int inner_run(struct inner *in, unsigned long files)
     serve(in);
     if (in->plan.keep && in->ended && !in->closed)
         keep_rest(in);
-    return tell_end(in, clear_namespace(in));
+    return tell_end(in);
 }
 
-int inner_main(int plan_fd, unsigned long files)
+int inner_main(int plan_fd, unsigned long files, bool quiet)
 {
-    struct inner in = {
-        .control.fd = CONTROL_FD, .signal_fd = -1, .refusals.fd = -1, .events_fd = -1};
+    struct inner in = {.control.fd = CONTROL_FD,
+                       .taken_fd = -1,
+                       .signal_fd = -1,
+                       .refusals.fd = -1,
+                       .events_fd = -1};
     struct err e = {0};
     int read_rc = planfile_read(plan_fd, &in.plan, &e);
     bool grouped = read_rc == 0 && group_has_events(&in.plan.groups);
     int spare = PLAN_FD_SOURCE + (int)in.plan.sources.len;
     in.network = read_rc == 0 && in.plan.egress.len > 0;
+    in.quiet = quiet;
     int rc = arrange_descriptors(grouped ? spare : -1, in.network ? spare + grouped : -1);
     in.events_fd = grouped ? INNER_EVENTS_FD : -1;
     if (rc < 0) {
@@ -515,8 +580,10 @@ int inner_main(int plan_fd, unsigned long files)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_PLAN_FORM, "%s", e.message);
     if (in.network && netdoor_wait(INNER_NETWORK_FD, &e) < 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_NETWORK, "%s", e.message);
-    if (in.plan.zygote)
+    if (in.plan.zygote) {
+        close(INNER_PLAN_FD);
         return zygote_main(&in.plan, files);
+    }
     int code = check_place(&in.plan);
     if (code == 0)
         code = finish_view(&in.plan);

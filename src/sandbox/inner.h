@@ -32,6 +32,9 @@
 #define INNER_EVENTS_FD 4
 /* Where the egress proxy, or the zygote for it, tells what it refuses, if there is a network. */
 #define INNER_NETWORK_FD 5
+/* The plan, until the command runs: its file has no name any more, so the last to close it pays for
+ * taking it off the disk, and then somebody waits for that. */
+#define INNER_PLAN_FD 6
 /* Sent by the kernel when bubblewrap dies, and by a zygote that ends. Not KILL: the guard still has
  * to sweep. */
 #define INNER_DEATH_SIGNAL SIGPWR
@@ -43,15 +46,20 @@ struct inner {
     struct refusals refusals;
     int events_fd; /* of the memory group (sandbox/group); -1 = there is none */
     bool network;  /* INNER_NETWORK_FD is open */
+    int64_t lost6; /* sandbox/netlost, when the command began */
     bool warm;     /* the plan is older than the command (wire/warm) */
+    bool quiet;    /* the start is not told */
+    int taken_fd;  /* of a zygote's child, until the zygote knows that it has a command; or -1 */
+    unsigned char slot; /* what it is told there */
     int signal_fd;
     pid_t command;
-    bool untold;  /* it runs, and the runner does not know yet */
-    bool ended;   /* the command itself was reaped */
-    bool keeping; /* its end was told; what it left is waited for */
-    bool alone;   /* nothing but us is left */
-    int status;   /* of waitpid */
-    bool closed;  /* the runner or bubblewrap is gone */
+    bool untold;                   /* it runs, and the runner does not know yet */
+    bool ended;                    /* the command itself was reaped */
+    bool keeping;                  /* its end was told; what it left is waited for */
+    bool alone;                    /* nothing but us is left */
+    int status;                    /* of waitpid */
+    uint64_t started_us, ended_us; /* as of struct helper_verdict's at_us */
+    bool closed;                   /* the runner or bubblewrap is gone */
 };
 
 /* Process 1 in its place: checked, without privileges, filtered. 0, or an exit status that was told
@@ -64,8 +72,11 @@ void inner_rehearse(const struct inner *in);
 /* The command from its start to its verdict. Exit status. */
 int inner_run(struct inner *in, unsigned long files);
 
+/* Tell the zygote, if there is one and it was not told. */
+void inner_tell_taken(struct inner *in);
+
 /* The internal subcommand. `files` is the soft limit of open files to give back to the command (0 =
- * as it is). Exit status. */
-int inner_main(int plan_fd, unsigned long files);
+ * as it is). `quiet`: nobody waits for the start, so it is not told. Exit status. */
+int inner_main(int plan_fd, unsigned long files, bool quiet);
 
 #endif

@@ -28,14 +28,17 @@ static const char usage[] =
     "  prepare                         request (JSON) on stdin, path of a plan on stdout\n"
     "  run --plan PATH                 run the plan; ends as its command ended\n"
     "      [--control-fd N]            report to that socket instead (for a runner)\n"
+    "      [--rules-fd N]              take new egress rules from that one (for a runner)\n"
     "  --version, --help\n"
     "A failure of the sandbox itself ends with a code from 180 to 199; see the manual page.\n";
 
 struct options {
     const char *plan;
     uint64_t control_fd; /* 0 = none */
+    uint64_t rules_fd;   /* the same */
     uint64_t plan_fd;
     uint64_t files;
+    bool quiet;
     bool json;
     bool explain;
 };
@@ -53,8 +56,10 @@ static const struct option_row {
     {"probe", "--explain", OPTION_FLAG, offsetof(struct options, explain)},
     {"run", "--plan", OPTION_TEXT, offsetof(struct options, plan)},
     {"run", "--control-fd", OPTION_NUMBER, offsetof(struct options, control_fd)},
+    {"run", "--rules-fd", OPTION_NUMBER, offsetof(struct options, rules_fd)},
     {"inner", "--plan-fd", OPTION_NUMBER, offsetof(struct options, plan_fd)},
     {"inner", "--files", OPTION_NUMBER, offsetof(struct options, files)},
+    {"inner", "--quiet", OPTION_FLAG, offsetof(struct options, quiet)},
 };
 
 static int refuse(const char *what, const char *word)
@@ -114,12 +119,14 @@ static int run_run(const struct options *o)
         refuse("run needs --plan PATH", "");
         return SANDBOX_EXIT_USAGE;
     }
-    return o->control_fd != 0 ? outer_main(o->plan, (int)o->control_fd) : supervise_main(o->plan);
+    int rules = o->rules_fd != 0 ? (int)o->rules_fd : -1;
+    return o->control_fd != 0 ? outer_main(o->plan, (int)o->control_fd, rules)
+                              : supervise_main(o->plan);
 }
 
 static int run_inner(const struct options *o)
 {
-    return inner_main((int)o->plan_fd, (unsigned long)o->files);
+    return inner_main((int)o->plan_fd, (unsigned long)o->files, o->quiet);
 }
 
 static int run_version(const struct options *o)

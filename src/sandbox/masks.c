@@ -2,6 +2,7 @@
 #include "sandbox/masks.h"
 
 #include "base/mem.h"
+#include "sys/fd.h"
 #include "sys/path.h"
 #include "wire/plan.h"
 
@@ -58,16 +59,31 @@ bool masks_possible(void)
     return true;
 }
 
-/* The two things that are laid over what hides, in a file system of their own. */
+/* The two things that are laid over what hides, and the file system of their own that both are of.
+ * To close a mount that is attached nowhere costs the kernel's grace period, about 0.1 ms; so each
+ * of the three finds a place: the two at their last use, the third below the first directory that
+ * is covered anyway. */
 struct blanks {
+    int base;
     int file;
     int dir;
+    size_t files_left; /* masks still to be laid */
+    size_t dirs_left;
 };
 
 static void blanks_fini(struct blanks *b)
 {
+    mem_cleanup_fd(&b->base);
     mem_cleanup_fd(&b->file);
     mem_cleanup_fd(&b->dir);
+}
+
+static size_t count_kind(const struct strv *masks, char kind)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < masks->len; i++)
+        n += masks->items[i][0] == kind;
+    return n;
 }
 
 static int make_entries(int root)
@@ -95,46 +111,69 @@ static int make_blanks(struct blanks *ret)
     if (context < 0 || syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, "size", "64k", 0) < 0 ||
         syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return -errno;
-    autofd int mount = (int)syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC,
-                                    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-    if (mount < 0)
+    ret->base = (int)syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC,
+                             MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+    if (ret->base < 0)
         return -errno;
-    int rc = make_entries(mount);
+    int rc = make_entries(ret->base);
     if (rc < 0)
         return rc;
-    if (set_attributes(mount, MOUNT_ATTR_RDONLY) < 0)
+    if (set_attributes(ret->base, MOUNT_ATTR_RDONLY) < 0)
         return -errno;
-    ret->file = open_tree(mount, "file", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    ret->dir = open_tree(mount, "dir", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    return ret->file < 0 || ret->dir < 0 ? -errno : 0;
+    if (ret->files_left > 0)
+        ret->file = open_tree(ret->base, "file", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (ret->dirs_left > 0)
+        ret->dir = open_tree(ret->base, "dir", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    return (ret->files_left > 0 && ret->file < 0) || (ret->dirs_left > 0 && ret->dir < 0) ? -errno
+                                                                                          : 0;
+}
+
+/* A copy of the blank, or the blank itself when it is the last one. */
+static int take_blank(int *blank, size_t *left)
+{
+    if (--*left == 0)
+        return steal_fd(blank);
+    return open_tree(*blank, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 }
 
 /* What is to be laid at `place`, as a detached mount. */
-static int make_cover(char kind, const struct blanks *b, int place)
+static int make_cover(char kind, struct blanks *b, int place)
 {
-    const unsigned clone = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH;
     if (kind == PLAN_MASK_FILE)
-        return open_tree(b->file, "", clone);
+        return take_blank(&b->file, &b->files_left);
     if (kind == PLAN_MASK_DIR)
-        return open_tree(b->dir, "", clone);
-    return open_tree(place, "", clone | AT_RECURSIVE);
+        return take_blank(&b->dir, &b->dirs_left);
+    return open_tree(place, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
 }
 
-static int lay(char kind, const struct blanks *b, int root_fd, const char *path)
+/* Where it is covered at once. A place that does not take it (a file) leaves it for the next. */
+static void put_away(int *base, int place)
+{
+    if (*base >= 0 && move_mount(*base, place) == 0)
+        fd_close(base);
+}
+
+static int lay(char kind, struct blanks *b, int root_fd, const char *path)
 {
     autofd int place = path_open_beneath(root_fd, path + 1, O_PATH, 0);
     if (place < 0)
         return place;
     autofd int cover = make_cover(kind, b, place);
-    if (cover < 0 || (kind == PLAN_MASK_READ && set_attributes(cover, MOUNT_ATTR_RDONLY) < 0) ||
-        move_mount(cover, place) < 0)
+    if (cover < 0 || (kind == PLAN_MASK_READ && set_attributes(cover, MOUNT_ATTR_RDONLY) < 0))
         return -errno;
-    return 0;
+    put_away(&b->base, place);
+    return move_mount(cover, place) < 0 ? -errno : 0;
 }
 
 int masks_lay(const struct strv *masks, struct err *e)
 {
-    __attribute__((cleanup(blanks_fini))) struct blanks b = {-1, -1};
+    __attribute__((cleanup(blanks_fini))) struct blanks b = {
+        .base = -1,
+        .file = -1,
+        .dir = -1,
+        .files_left = count_kind(masks, PLAN_MASK_FILE),
+        .dirs_left = count_kind(masks, PLAN_MASK_DIR),
+    };
     if (masks->len == 0)
         return 0;
     int rc = make_blanks(&b);

@@ -17,6 +17,10 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 
+/* What is faster on some processors is not asked for: one use of this brings in a constructor of
+ * libgcc that asks a dozen questions before main(), too, and our texts are short. */
+#define __builtin_cpu_supports(feature) 0
+
 /* The same number on every architecture. */
 #ifndef SYS_quotactl_fd
 #define SYS_quotactl_fd 443

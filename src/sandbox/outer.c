@@ -6,6 +6,7 @@
 #include "sandbox/control.h"
 #include "sandbox/exits.h"
 #include "sandbox/group.h"
+#include "sandbox/netca.h"
 #include "sandbox/netdoor.h"
 #include "sandbox/planfile.h"
 #include "sys/fd.h"
@@ -47,7 +48,7 @@ static int add(struct arrangement *a, int fd)
  * plan was made. */
 static int open_source(int root_fd, const char *path)
 {
-    if (path[0] == '\0')
+    if (path[0] == '\0' || netca_is_source(path)) /* which comes later */
         return open("/dev/null", O_RDONLY | O_CLOEXEC);
     int fd = path_open_beneath(root_fd, path + 1, O_PATH, 0);
     if (fd < 0)
@@ -138,13 +139,27 @@ static int execute(const struct plan *p, bool die_with_parent, unsigned long fil
     strv_addf(&argv, "%d", PLAN_FD_PLAN);
     strv_add(&argv, "--files");
     strv_addf(&argv, "%lu", files);
+    if (die_with_parent)
+        strv_add(&argv, "--quiet");
     if (lseek(PLAN_FD_ARGS, (off_t)p->args_at, SEEK_SET) < 0)
         return -errno;
     execve(p->bwrap, strv_array(&argv), env);
     return -errno;
 }
 
-static int become(const struct plan *p, int plan_fd, int control, bool die_with_parent)
+/* The file that the proxy writes, in the place that was kept for it. */
+static void take_ca(struct arrangement *a, const struct plan *p, struct netdoor *door)
+{
+    for (size_t i = 0; i < p->sources.len && door->ca_fd >= 0; i++) {
+        int *fd = &a->fds[PLAN_FD_SOURCE - PLAN_FD_PLAN + i];
+        if (!netca_is_source(p->sources.items[i]))
+            continue;
+        fd_close(fd);
+        *fd = steal_fd(&door->ca_fd);
+    }
+}
+
+static int become(const struct plan *p, int plan_fd, int control, int rules, bool die_with_parent)
 {
     __attribute__((cleanup(arrangement_fini))) struct arrangement a = {0};
     const char *what = "";
@@ -162,10 +177,12 @@ static int become(const struct plan *p, int plan_fd, int control, bool die_with_
         return control_failed(control, SANDBOX_EXIT_SOURCE, "%.300s: %s", what, strerror(-rc));
     struct err e = {0};
     int events = -1;
-    __attribute__((cleanup(netdoor_fini))) struct netdoor door = {.fd = -1};
+    __attribute__((cleanup(netdoor_fini))) struct netdoor door = {
+        .fd = -1, .ca_fd = -1, .rules_fd = rules};
     /* Before the group: its limits are the command's. */
     if (netdoor_start(p, &door, &e) < 0)
         return control_failed(control, SANDBOX_EXIT_NETWORK, "%s", e.message);
+    take_ca(&a, p, &door);
     if (p->groups.len > 0 && group_enter(&p->groups, &events, &e) < 0)
         return control_failed(control, SANDBOX_EXIT_LIMITS, "%s", e.message);
     if (events >= 0)
@@ -182,31 +199,40 @@ static int become(const struct plan *p, int plan_fd, int control, bool die_with_
                           strerror(-rc));
 }
 
-int outer_become_plan(int plan_fd, int control, bool die_with_parent)
+static int become_plan(int plan_fd, int control, int rules, bool die_with_parent)
 {
     struct err e = {0};
     struct plan p = {0};
     if (planfile_read(plan_fd, &p, &e) < 0)
         return control_failed(control, SANDBOX_EXIT_PLAN_FORM, "%s", e.message);
-    int code = become(&p, plan_fd, control, die_with_parent);
+    int code = become(&p, plan_fd, control, rules, die_with_parent);
     plan_fini(&p);
     return code;
 }
 
-int outer_become(const char *path, int control, bool die_with_parent)
+int outer_become_plan(int plan_fd, int control, bool die_with_parent)
+{
+    return become_plan(plan_fd, control, -1, die_with_parent);
+}
+
+static int become_file(const char *path, int control, int rules)
 {
     struct err e = {0};
     int plan_fd = planfile_take(path, &e);
     if (plan_fd < 0)
         return control_failed(control, SANDBOX_EXIT_PLAN_FILE, "%s", e.message);
-    return outer_become_plan(plan_fd, control, die_with_parent);
+    return become_plan(plan_fd, control, rules, false);
 }
 
-int outer_main(const char *path, int control)
+int outer_main(const char *path, int control, int rules)
 {
+    if (rules >= 0 && (rules <= STDERR_FILENO || fcntl(rules, F_GETFD) < 0)) {
+        sandbox_say("--rules-fd %d is not an open descriptor above 2", rules);
+        return SANDBOX_EXIT_USAGE;
+    }
     if (control <= STDERR_FILENO || fcntl(control, F_GETFD) < 0) {
         sandbox_say("--control-fd %d is not an open descriptor above 2", control);
         return SANDBOX_EXIT_USAGE;
     }
-    return outer_become(path, control, false);
+    return become_file(path, control, rules);
 }

@@ -15,14 +15,14 @@
 
 #include <stdbool.h>
 
-/* Become bubblewrap for the plan at `path`, telling `control`. Returns only on failure, with an
- * exit status that was already told. `die_with_parent`: bubblewrap shall not outlive its parent. */
-int outer_become(const char *path, int control, bool die_with_parent);
-
-/* The same for a plan that is open already; takes plan_fd. */
+/* Become bubblewrap for the plan behind plan_fd, which is taken, telling `control`. Returns only on
+ * failure, with an exit status that was already told. `die_with_parent`: bubblewrap shall not
+ * outlive its parent, which does not wait for the command's start either. */
 int outer_become_plan(int plan_fd, int control, bool die_with_parent);
 
-/* The subcommand with a control socket: the caller reads the events. */
-int outer_main(const char *path, int control);
+/* The subcommand with a control socket: the caller reads the events. `rules`: for the egress proxy,
+ * by which the caller changes its rules while the command runs (proxy/control); -1 = it will not.
+ */
+int outer_main(const char *path, int control, int rules);
 
 #endif

@@ -10,12 +10,14 @@
 #include "sandbox/netdoor.h"
 #include "sandbox/paths.h"
 #include "sandbox/scope.h"
+#include "sandbox/tools.h"
 #include "sandbox/zygote.h"
 #include "sys/fd.h"
 #include "sys/privdir.h"
 #include "wire/plan.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -93,6 +95,7 @@ static int fill_plan(const struct helper_request *r, struct plan *p, struct err 
         bwrap_find(r->view.workspace, &p->bwrap, e) < 0 || netdoor_plan(r, p, e) < 0 ||
         group_plan(r, p, e) < 0)
         return -1;
+    tools_plan(r, p);
     add_capabilities(p);
     take_limits(r, p);
     filter_add(r->debug, &p->filter);
@@ -191,7 +194,11 @@ int prepare_main(void)
         helper_answer_write_plan(path, &guards, &answer);
     else
         helper_answer_write_error(e.message, &answer);
-    if (fd_write_all(STDOUT_FILENO, buf_bytes(&answer), answer.len) < 0)
+    signal(SIGPIPE, SIG_IGN);
+    if (fd_write_all(STDOUT_FILENO, buf_bytes(&answer), answer.len) < 0) {
+        if (ok) /* whoever asked does not want it any more, and nobody else knows of it */
+            privdir_discard(path);
         return 1;
+    }
     return ok ? 0 : 1;
 }

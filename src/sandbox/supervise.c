@@ -5,6 +5,8 @@
 #include "sandbox/control.h"
 #include "sandbox/exits.h"
 #include "sandbox/outer.h"
+#include "sandbox/planfile.h"
+#include "sandbox/secondline.h"
 #include "sys/fd.h"
 
 #include <errno.h>
@@ -25,6 +27,8 @@ static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUS
 
 struct supervisor {
     struct control control;
+    int plan_fd; /* until process 1 told of the command */
+    struct secondline second;
     int signal_fd;
     sigset_t old_mask;
     pid_t child;
@@ -38,22 +42,38 @@ struct supervisor {
 static void on_line(struct supervisor *s, const char *line, size_t n)
 {
     struct helper_verdict v;
-    helper_verdict_read(line, n, &v);
     if (n == 0)
         return; /* the receipt */
+    helper_verdict_read(line, n, &v);
     if (v.event == HELPER_TEXT) {
         control_add_words(s->words, sizeof(s->words), v.message);
-    } else if (v.event != HELPER_STARTED && !s->ended) {
+        return;
+    }
+    fd_close(&s->plan_fd);
+    if (v.event != HELPER_STARTED && !s->ended) {
         s->ended = true;
         s->end = v;
     }
+}
+
+/* The receipt brings the descriptor. */
+static bool fill(struct supervisor *s)
+{
+    autofd int init_fd = -1;
+    if (control_receive(&s->control, &init_fd) == 0)
+        return false;
+    if (init_fd >= 0)
+        secondline_arm(&s->second, &init_fd, s->plan_fd);
+    if (init_fd < 0 && s->second.init_fd >= 0)
+        fd_close(&s->plan_fd); /* process 1 has it still, so that costs nothing */
+    return true;
 }
 
 /* False when the other end is closed. */
 static bool on_control(struct supervisor *s)
 {
     size_t n;
-    bool open = control_fill(&s->control) == 1;
+    bool open = fill(s);
     for (const char *line = control_next(&s->control, &n); line != NULL;
          line = control_next(&s->control, &n))
         on_line(s, line, n);
@@ -93,7 +113,7 @@ static void watch(struct supervisor *s)
     }
 }
 
-static int start(struct supervisor *s, const char *path)
+static int start(struct supervisor *s)
 {
     int pair[2];
     sigset_t wanted;
@@ -112,7 +132,7 @@ static int start(struct supervisor *s, const char *path)
     if (s->child == 0) {
         close(pair[0]);
         sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
-        _exit(outer_become(path, pair[1], true));
+        _exit(outer_become_plan(s->plan_fd, pair[1], true));
     }
     rc = s->child < 0 ? -errno : 0;
     close(pair[1]);
@@ -167,20 +187,35 @@ static int conclude(struct supervisor *s)
     }
 }
 
-int supervise_main(const char *path)
+static int supervise(struct supervisor *s)
 {
-    struct supervisor s = {.control.fd = -1, .signal_fd = -1};
-    int rc = start(&s, path);
+    int rc = start(s);
     if (rc < 0) {
         sandbox_say("%s: %s", sandbox_exit_text(SANDBOX_EXIT_START), strerror(-rc));
         return SANDBOX_EXIT_START;
     }
-    watch(&s);
+    watch(s);
     /* The whole group: bubblewrap, and what it may have left when it was killed. */
-    kill(-s.child, SIGKILL);
-    while (!s.gone && waitpid(s.child, &s.status, 0) < 0 && errno == EINTR)
+    kill(-s->child, SIGKILL);
+    while (!s->gone && waitpid(s->child, &s->status, 0) < 0 && errno == EINTR)
         continue;
-    int code = conclude(&s);
+    if (!s->ended)
+        secondline_sweep(&s->second);
+    return conclude(s);
+}
+
+int supervise_main(const char *path)
+{
+    struct err e = {0};
+    struct supervisor s = {.control.fd = -1, .signal_fd = -1, .second.init_fd = -1};
+    s.plan_fd = planfile_take(path, &e);
+    if (s.plan_fd < 0) {
+        sandbox_say("%s: %s", sandbox_exit_text(SANDBOX_EXIT_PLAN_FILE), e.message);
+        return SANDBOX_EXIT_PLAN_FILE;
+    }
+    int code = supervise(&s);
+    secondline_fini(&s.second);
+    fd_close(&s.plan_fd);
     buf_fini(&s.control.in);
     fd_close(&s.control.fd);
     fd_close(&s.signal_fd);

@@ -3,7 +3,8 @@
  * Theory. bubblewrap runs as a child in its own process group; we read its events, pass signals
  * on, and end as the command ended: the same code, or the same signal. When the wrapper failed we
  * say so with our prefix and a code of sandbox/exits, so the two are never mixed up (H13). Our own
- * death closes the socket, which ends the sandbox.
+ * death closes the socket, which ends the sandbox; when process 1 is killed we sweep in its place
+ * (sandbox/secondline).
  *
  * Must not: touch the command's input and output; it has our descriptors 0, 1 and 2.
  */

@@ -48,16 +48,24 @@ struct child {
     bool taken; /* it has a command */
 };
 
+/* Shared with the children. A child that takes a command writes it down here at once, and wakes the
+ * zygote when that is worth a processor. */
+struct pool {
+    atomic_size_t crowd;             /* all children */
+    atomic_uint waiting;             /* that wait for a command */
+    atomic_bool taken[ZYGOTE_READY]; /* by slot: one has a command, and was not counted yet */
+};
+
 struct zygote {
     struct plan *plan;
     struct fresh fresh;
     struct netrelay relay; /* of the egress proxy's events */
     unsigned long files;
     int signal_fd;
-    int taken[2]; /* a byte, the slot, from a child that has taken a command */
+    int taken[2]; /* a byte, the slot, from a child that has taken a command: look at the pool */
     struct child *children;
     size_t n, cap;
-    atomic_size_t *crowd;     /* n, where the children see it */
+    struct pool *pool;
     bool ready[ZYGOTE_READY]; /* by slot */
     uint64_t due_ns;          /* when the missing ones are made; 0 = none is missing */
     bool closing;
@@ -125,7 +133,8 @@ static int make_ready(const struct zygote *z, struct inner *in)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_BWRAP, "the loopback: %s", strerror(-rc));
     if (fresh_make(&z->fresh, &e) < 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_BWRAP, "%s", e.message);
-    rc = caps_drop_all();
+    /* A user namespace of its own begins with a whole bounding set. */
+    rc = z->fresh.map ? caps_drop_all() : caps_drop_held();
     if (rc < 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_CAPABILITIES, "%s", strerror(-rc));
     in->plan = *z->plan;
@@ -191,9 +200,18 @@ static void take_policy(int policy)
  * so it is left to one that has nothing else to do; unless the machine never has one. */
 static void linger(const struct zygote *z)
 {
-    if (*z->crowd < ZYGOTE_CROWD)
+    if (z->pool->crowd < ZYGOTE_CROWD)
         take_policy(SCHED_IDLE);
     poll(NULL, 0, ZYGOTE_LINGER_MS);
+}
+
+/* We have a command. While enough others wait, the zygote need not know before our command is known
+ * to go on or has ended: it would make the next child on the processor that starts the command. */
+static void note_taken(struct zygote *z, struct inner *in)
+{
+    z->pool->taken[in->slot] = true;
+    if (atomic_fetch_sub(&z->pool->waiting, 1) <= ZYGOTE_LOW)
+        inner_tell_taken(in);
 }
 
 /* Wait for a command and serve it. The memory is ours alone and goes with us. */
@@ -203,6 +221,8 @@ static int serve(struct zygote *z, unsigned char slot, int events)
                        .signal_fd = -1,
                        .refusals.fd = -1,
                        .events_fd = -1,
+                       .taken_fd = z->taken[1],
+                       .slot = slot,
                        .warm = true};
     int fds[WARM_FDS];
     fd_close(&z->signal_fd);
@@ -221,15 +241,15 @@ static int serve(struct zygote *z, unsigned char slot, int events)
     ssize_t n = scm_receive(CONTROL_FD, message, sizeof(message), fds, WARM_FDS);
     if (n == 0)
         return 0;
-    if (fd_write_all(z->taken[1], (const char *)&slot, 1) < 0 || n < 0 ||
-        take_descriptors(fds) != 0)
+    note_taken(z, &in);
+    if (n < 0 || take_descriptors(fds) != 0)
         return SANDBOX_EXIT_DESCRIPTORS;
-    fd_close(&z->taken[1]);
     if (in.network && !netrelay_discard(INNER_NETWORK_FD))
         return control_failed(CONTROL_FD, SANDBOX_EXIT_NETWORK, "the egress proxy ended");
     code = take_command(z, message, (size_t)n, &in);
     if (code == 0)
         code = inner_run(&in, z->files);
+    inner_tell_taken(&in);
     linger(z);
     return code;
 }
@@ -245,6 +265,7 @@ static void start_child(struct zygote *z, unsigned char slot)
         broken(z, SANDBOX_EXIT_NETWORK, "a socket for the proxy's events");
         return;
     }
+    z->pool->waiting++;
     pid_t pid =
         (pid_t)syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | network | SIGCHLD,
                        NULL, NULL, NULL, NULL);
@@ -254,7 +275,7 @@ static void start_child(struct zygote *z, unsigned char slot)
         broken(z, SANDBOX_EXIT_START, strerror(errno));
     else
         z->children[z->n++] = (struct child){.pid = pid, .slot = slot};
-    *z->crowd = z->n;
+    z->pool->crowd = z->n;
     z->ready[slot] = true;
 }
 
@@ -283,19 +304,24 @@ static void fill(struct zygote *z, unsigned wanted)
         z->due_ns = now_ns() + ZYGOTE_LATER_US * 1000ull;
 }
 
+/* The child that waited in this slot has a command. */
+static void leave_slot(struct zygote *z, unsigned char slot)
+{
+    for (size_t i = 0; i < z->n; i++) {
+        if (!z->children[i].taken && z->children[i].slot == slot)
+            z->children[i].taken = true;
+    }
+    z->ready[slot] = false;
+}
+
 static void on_taken(struct zygote *z)
 {
-    unsigned char slots[64];
-    ssize_t got;
-    while ((got = read(z->taken[0], slots, sizeof(slots))) > 0) {
-        for (ssize_t i = 0; i < got; i++) {
-            for (size_t k = 0; k < z->n; k++) {
-                if (!z->children[k].taken && z->children[k].slot == slots[i])
-                    z->children[k].taken = true;
-            }
-            if (slots[i] < ZYGOTE_READY)
-                z->ready[slots[i]] = false;
-        }
+    char woken[64];
+    while (read(z->taken[0], woken, sizeof(woken)) == (ssize_t)sizeof(woken))
+        continue;
+    for (unsigned char slot = 0; slot < ZYGOTE_READY; slot++) {
+        if (atomic_exchange(&z->pool->taken[slot], false))
+            leave_slot(z, slot);
     }
     fill(z, ZYGOTE_LOW);
 }
@@ -314,7 +340,7 @@ static void forget(struct zygote *z, pid_t pid)
             continue;
         bool waited = !z->children[i].taken;
         z->children[i] = z->children[--z->n];
-        *z->crowd = z->n;
+        z->pool->crowd = z->n;
         if (waited && !z->closing && is_closed())
             z->closing = true;
         if (waited && !z->closing)
@@ -323,7 +349,7 @@ static void forget(struct zygote *z, pid_t pid)
     }
 }
 
-/* Who has taken a command has said so before it ended. */
+/* Who has taken a command has written it down before it ended. */
 static void reap(struct zygote *z)
 {
     pid_t pid;
@@ -337,6 +363,7 @@ static void reap(struct zygote *z)
 static void end_children(struct zygote *z)
 {
     z->closing = true;
+    on_taken(z);
     for (size_t i = 0; i < z->n; i++)
         kill(z->children[i].pid, z->children[i].taken ? INNER_DEATH_SIGNAL : SIGKILL);
 }
@@ -453,15 +480,17 @@ static int settle(struct zygote *z)
         prctl(PR_SET_PDEATHSIG, INNER_DEATH_SIGNAL, 0, 0, 0) < 0 || tighten_no_new_privs() < 0)
         return broken(z, SANDBOX_EXIT_NO_NEW_PRIVS, strerror(errno));
     prctl(PR_SET_NAME, "codespace-warm", 0, 0, 0);
-    z->crowd =
-        mmap(NULL, sizeof(*z->crowd), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (z->crowd == MAP_FAILED || open_signals(z) < 0 ||
+    z->pool =
+        mmap(NULL, sizeof(*z->pool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (z->pool == MAP_FAILED || open_signals(z) < 0 ||
         (z->plan->egress.len > 0 && netrelay_init(&z->relay, INNER_NETWORK_FD) < 0))
         return broken(z, SANDBOX_EXIT_INTERNAL, strerror(errno));
     if (masks_lay(&z->plan->masks, &e) < 0)
         return broken(z, SANDBOX_EXIT_SOURCE, e.message);
     if (fresh_init(&z->fresh, z->plan, &e) < 0)
         return broken(z, SANDBOX_EXIT_BWRAP, e.message);
+    if (caps_drop_bounding() < 0)
+        return broken(z, SANDBOX_EXIT_CAPABILITIES, "the bounding set cannot be emptied");
     buf_fini(&z->plan->args);
     strv_fini(&z->plan->argv);
     return 0;

@@ -4,8 +4,9 @@
  * microseconds. So the zygote is process 1 of a view that was built once; its children, each
  * process 1 of a namespace of its own, make themselves fresh (sandbox/fresh), give everything up,
  * and only then wait for a command: they receive it from the runner's socket by themselves, so the
- * work above is done before a command comes. A child that takes one tells so by a byte in a pipe
- * and is replaced. From there on it is an ordinary inner stage (sandbox/inner).
+ * work above is done before a command comes. A child that takes one writes that down in memory that
+ * it shares with the zygote, which no command ever has, and is replaced. From there on it is an
+ * ordinary inner stage (sandbox/inner).
  *
  * The zygote keeps CAP_SYS_ADMIN in its own user namespace, and gives nothing to anybody: it runs
  * no other program, reads no file of the workspace, never looks into a message, and stands outside
@@ -22,8 +23,8 @@
 #include "wire/plan.h"
 
 /* Children that wait for a command. Below ZYGOTE_LOW a new one is made at once; else
- * ZYGOTE_LATER_US after one was taken, because making it takes a processor from the command that
- * starts. */
+ * ZYGOTE_LATER_US after the command of one that was taken is known to go on or has ended, because
+ * making it takes a processor from the command that starts. */
 #define ZYGOTE_READY 4
 #define ZYGOTE_LOW 2
 #define ZYGOTE_LATER_US 500

@@ -13,4 +13,9 @@ int caps_get(uint64_t *ret);
  * CAP_SETPCAP), then effective, permitted, inheritable and with them ambient. 0 or -errno. */
 int caps_drop_all(void);
 
+/* The two halves of it: the bounding set, which what we hold is not touched by, and what we hold.
+ */
+int caps_drop_bounding(void);
+int caps_drop_held(void);
+
 #endif

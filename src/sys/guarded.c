@@ -13,29 +13,51 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* *ret_dir is the directory that holds the path (-1 = there is none, or a link is on the way);
- * *ret_leaf points into `path`. */
-static bool look(int root_fd, const char *path, const char *link, int *ret_dir,
-                 const char **ret_leaf)
+/* `dir` as path_open_parent() gave it. */
+static bool is_right_at(int dir, const char *leaf, const char *link)
 {
     char target[PATH_MAX];
     bool planned = link[0] != '\0';
-    int dir = path_open_parent(root_fd, path, ret_leaf);
-    *ret_dir = dir;
     if (dir < 0)
         return dir != -ELOOP && !planned;
-    ssize_t n = readlinkat(dir, *ret_leaf, target, sizeof(target) - 1);
+    ssize_t n = readlinkat(dir, leaf, target, sizeof(target) - 1);
     if (n < 0)
         return errno == ENOENT && !planned;
     target[n] = '\0';
     return planned && strcmp(target, link) == 0;
 }
 
-bool guarded_is_right(int root_fd, const char *path, const char *link)
+/* *ret_dir is the directory that holds the path (-1 = there is none, or a link is on the way);
+ * *ret_leaf points into `path`. */
+static bool look(int root_fd, const char *path, const char *link, int *ret_dir,
+                 const char **ret_leaf)
 {
-    const char *leaf;
+    *ret_leaf = path;
+    *ret_dir = path_open_parent(root_fd, path, ret_leaf);
+    return is_right_at(*ret_dir, *ret_leaf, link);
+}
+
+static bool is_sibling(const char *a, const char *b)
+{
+    size_t n = (size_t)(strrchr(a, '/') - a);
+    return (size_t)(strrchr(b, '/') - b) == n && memcmp(a, b, n) == 0;
+}
+
+size_t guarded_find_wrong(int root_fd, const struct strv *pairs, size_t from)
+{
     autofd int dir = -1;
-    return look(root_fd, path, link, &dir, &leaf);
+    size_t i = from;
+    for (; i < pairs->len / 2; i++) {
+        const char *path = pairs->items[2 * i];
+        const char *leaf = strrchr(path, '/') + 1;
+        if (dir < 0 || !is_sibling(path, pairs->items[2 * (i - 1)])) {
+            mem_cleanup_fd(&dir);
+            dir = path_open_parent(root_fd, path + 1, &leaf);
+        }
+        if (!is_right_at(dir, leaf, pairs->items[2 * i + 1]))
+            break;
+    }
+    return i;
 }
 
 /* The first component of `path` that is a link: the directory that holds it, or -1. */

@@ -11,14 +11,22 @@
 #ifndef CODESPACE_SYS_GUARDED_H
 #define CODESPACE_SYS_GUARDED_H
 
+#include "base/str.h"
+
 #include <stdbool.h>
+#include <stddef.h>
 
-/* Whether `path` (relative to root_fd, normal) is as it was: absent when `link` is "", else a
- * symbolic link with that text. What cannot be looked at counts as absent. */
-bool guarded_is_right(int root_fd, const char *path, const char *link);
+/* A path is right when it is as it was: absent when `link` is "", else a symbolic link with that
+ * text. What cannot be looked at counts as absent.
+ *
+ * Of pairs, an absolute path and a link or "", the first at or after pair `from` that is not right;
+ * their number when all are. A directory that holds several in a row is opened once, so this is for
+ * when nobody inside changes what is on the way. */
+size_t guarded_find_wrong(int root_fd, const struct strv *pairs, size_t from);
 
-/* Make it so. `passes` as for rmtree(). With `force` a directory of ours whose permissions are in
- * the way gets them for a moment. *ret_touched is set when it was not right. 0 or -errno. */
+/* Make `path` (relative to root_fd, normal) right. `passes` as for rmtree(). With `force` a
+ * directory of ours whose permissions are in the way gets them for a moment. *ret_touched is set
+ * when it was not right. 0 or -errno. */
 int guarded_put_right(int root_fd, const char *path, const char *link, unsigned passes, bool force,
                       bool *ret_touched);
 

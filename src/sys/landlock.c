@@ -40,10 +40,6 @@ enum {
 #define SCOPE_ABSTRACT BIT(0)
 #define SCOPE_SIGNAL BIT(1)
 
-struct ruleset_attr {
-    uint64_t files, net, scopes;
-};
-
 struct path_attr {
     uint64_t allowed;
     int32_t fd;
@@ -83,8 +79,9 @@ static int allow(int set, const char *path, uint64_t rights)
     return syscall(SYS_landlock_add_rule, set, RULE_PATH, &rule, 0) < 0 ? -errno : 0;
 }
 
-/* The kernel takes a shorter struct as one whose rest is 0, and so does an older one. */
-static int make_set(const struct ruleset_attr *attr, int version)
+/* The kernel's struct has the same members. It takes a shorter one as one whose rest is 0, and so
+ * does an older kernel. */
+static int make_set(const struct landlock_rights *attr, int version)
 {
     size_t size = version >= LANDLOCK_SCOPES ? sizeof(*attr)
                   : version >= LANDLOCK_TCP  ? 2 * sizeof(uint64_t)
@@ -93,23 +90,33 @@ static int make_set(const struct ruleset_attr *attr, int version)
     return set < 0 ? -errno : (int)set;
 }
 
-int landlock_apply(const struct landlock_ask *ask)
+struct landlock_rights landlock_rights_of(int version, const struct landlock_ask *ask)
 {
-    int version = landlock_version();
-    struct ruleset_attr attr = {0};
+    struct landlock_rights r = {0};
     if (ask->writable != NULL && version >= LANDLOCK_FILES)
-        attr.files = changing(version);
+        r.files = changing(version);
     if (ask->no_tcp && version >= LANDLOCK_TCP)
-        attr.net = NET_BIND | NET_CONNECT;
+        r.net = NET_BIND | NET_CONNECT;
     if (version >= LANDLOCK_SCOPES)
-        attr.scopes = SCOPE_ABSTRACT | SCOPE_SIGNAL;
-    if ((ask->writable != NULL && attr.files == 0) || (attr.files | attr.net | attr.scopes) == 0)
+        r.scopes = SCOPE_ABSTRACT | SCOPE_SIGNAL;
+    return r;
+}
+
+int landlock_apply_version(int version, const struct landlock_ask *ask)
+{
+    const struct landlock_rights r = landlock_rights_of(version, ask);
+    if ((ask->writable != NULL && r.files == 0) || (r.files | r.net | r.scopes) == 0)
         return -EOPNOTSUPP;
-    autofd int set = make_set(&attr, version);
+    autofd int set = make_set(&r, version);
     int rc = set < 0 ? set : 0;
     for (size_t i = 0; rc == 0 && ask->writable != NULL && ask->writable[i] != NULL; i++)
-        rc = allow(set, ask->writable[i], attr.files);
+        rc = allow(set, ask->writable[i], r.files);
     if (rc == 0 && syscall(SYS_landlock_restrict_self, set, 0) < 0)
         rc = -errno;
     return rc;
+}
+
+int landlock_apply(const struct landlock_ask *ask)
+{
+    return landlock_apply_version(landlock_version(), ask);
 }

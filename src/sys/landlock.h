@@ -13,6 +13,7 @@
 #define CODESPACE_SYS_LANDLOCK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* What the versions added, as far as we use it. */
 #define LANDLOCK_FILES 1    /* writing, making, removing */
@@ -30,6 +31,17 @@ struct landlock_ask {
                                     left out. NULL: everywhere */
     bool no_tcp;
 };
+
+/* Bits of the kernel's access_fs, access_net and scoped. */
+struct landlock_rights {
+    uint64_t files, net, scopes;
+};
+
+/* What a kernel of that version is asked to handle: all that is to be kept and that it knows. */
+struct landlock_rights landlock_rights_of(int version, const struct landlock_ask *ask);
+
+/* landlock_apply() as a kernel of that version would be asked; a newer one takes it, too. */
+int landlock_apply_version(int version, const struct landlock_ask *ask);
 
 /* For this process and its descendants, for good. Needs no_new_privs. 0, -EOPNOTSUPP when a version
  * is missing without which nothing of what was asked would be kept, or -errno. */

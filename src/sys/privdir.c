@@ -92,3 +92,13 @@ int privdir_take(const char *path, const char *prefix, size_t max, size_t *ret_s
     *ret_size = (size_t)st.st_size;
     return steal_fd(&fd);
 }
+
+void privdir_discard(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL || slash == path)
+        return;
+    autofree char *dir = mem_dup(path, (size_t)(slash - path));
+    unlink(path);
+    rmdir(dir);
+}

@@ -18,6 +18,10 @@
 int privdir_write(const char *parent, const char *prefix, const char *name, const void *data,
                   size_t n, char **ret_path);
 
+/* Remove what privdir_write() made and nobody will take; its directory too, when it is empty then.
+ */
+void privdir_discard(const char *path);
+
 /* Open `path` for reading and remove it, and its directory when that begins with `prefix`. The
  * descriptor and *ret_size, or -errno: -EINVAL path not absolute, -EPERM not private (owner, mode,
  * type, links), -ELOOP a symbolic link, -EFBIG more than max bytes. */

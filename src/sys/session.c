@@ -19,9 +19,9 @@
 /* A member that forks while we walk can be missed once; its child is found by the next walk. */
 #define WALKS_MAX 4
 
-/* The session of `pid` when it lives, and its group; else -1. The name in the second field may hold
- * anything, so the fields are counted from the last closing bracket. */
-static pid_t session_of(pid_t pid, pid_t *ret_group)
+/* The session of `pid` when it lives, its group and its name; else -1. The name in the second field
+ * may hold anything, so the fields are counted from the last closing bracket. */
+static pid_t session_of(pid_t pid, pid_t *ret_group, char ret_name[16])
 {
     char path[64];
     char text[512];
@@ -31,31 +31,36 @@ static pid_t session_of(pid_t pid, pid_t *ret_group)
     if (n <= 0)
         return -1;
     text[n] = '\0';
+    const char *name = strchr(text, '(');
     const char *after = strrchr(text, ')');
     char state = 0;
     int parent = 0, group = 0, session = 0;
-    if (after == NULL || sscanf(after + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4)
+    if (name == NULL || after == NULL ||
+        sscanf(after + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4)
         return -1;
     *ret_group = group;
+    snprintf(ret_name, 16, "%.*s", (int)(after - name - 1), name + 1);
     return state != 'Z' && state != 'X' ? session : -1;
 }
 
 /* The group of `pid` when it is a live member of session `sid`, else -1. */
-static pid_t member_group(pid_t pid, pid_t sid)
+static pid_t member_group(pid_t pid, pid_t sid, char ret_name[16])
 {
     pid_t group = -1;
-    return session_of(pid, &group) == sid ? group : -1;
+    return session_of(pid, &group, ret_name) == sid ? group : -1;
 }
 
 static void signal_member(pid_t pid, pid_t sid, int signal)
 {
+    char name[16];
     autofd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (pidfd >= 0 && member_group(pid, sid) >= 0)
+    if (pidfd >= 0 && member_group(pid, sid, name) >= 0)
         (void)spawn_signal(pidfd, signal);
 }
 
-/* Signal the members outside the leader's group; count all but the leader. */
-static unsigned walk(pid_t sid, int signal)
+/* Signal the members outside the leader's group; count all but the leader. The first are noted in
+ * `named` (NULL = not wanted). */
+static unsigned walk(pid_t sid, int signal, struct session_member *named)
 {
     unsigned found = 0;
     DIR *dir = opendir("/proc");
@@ -65,7 +70,10 @@ static unsigned walk(pid_t sid, int signal)
         uint64_t pid = 0;
         if (num_parse_u64(entry->d_name, 1, INT32_MAX, &pid) < 0 || (pid_t)pid == sid)
             continue;
-        pid_t group = member_group((pid_t)pid, sid);
+        struct session_member member = {.pid = (pid_t)pid};
+        pid_t group = member_group((pid_t)pid, sid, member.name);
+        if (group >= 0 && named != NULL && found < SESSION_NAMED_MAX)
+            named[found] = member;
         if (group >= 0)
             found++;
         if (group >= 0 && group != sid)
@@ -75,16 +83,27 @@ static unsigned walk(pid_t sid, int signal)
     return found;
 }
 
-unsigned session_signal(pid_t sid, int signal)
+static unsigned signal_all(pid_t sid, int signal, struct session_member *named)
 {
-    unsigned members = walk(sid, signal);
+    unsigned members = walk(sid, signal, named);
     (void)kill(-sid, signal);
     unsigned left = signal == SIGKILL ? members : 0;
     for (int i = 1; left > 0 && i < WALKS_MAX; i++) {
-        left = walk(sid, signal);
+        left = walk(sid, signal, NULL);
         (void)kill(-sid, signal);
     }
     return members;
+}
+
+unsigned session_signal(pid_t sid, int signal)
+{
+    return signal_all(sid, signal, NULL);
+}
+
+unsigned session_end(pid_t sid, struct session_member ret[SESSION_NAMED_MAX])
+{
+    memset(ret, 0, SESSION_NAMED_MAX * sizeof(*ret));
+    return signal_all(sid, SIGKILL, ret);
 }
 
 int session_reap(int pidfd, bool walk, struct spawn_end *ret)
@@ -118,9 +137,10 @@ static unsigned walk_all(const pid_t *sids, size_t n)
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
         uint64_t pid = 0;
         pid_t group = -1;
+        char name[16];
         if (num_parse_u64(entry->d_name, 1, INT32_MAX, &pid) < 0)
             continue;
-        pid_t sid = session_of((pid_t)pid, &group);
+        pid_t sid = session_of((pid_t)pid, &group, name);
         if (sid < 0 || sid == (pid_t)pid ||
             bsearch(&sid, sids, n, sizeof(*sids), by_number) == NULL)
             continue;

@@ -19,6 +19,17 @@
  * processes other than the leader there were. */
 unsigned session_signal(pid_t sid, int signal);
 
+/* Of those that were found, so many are named. */
+#define SESSION_NAMED_MAX 16
+
+struct session_member {
+    pid_t pid;
+    char name[16]; /* what the process calls itself */
+};
+
+/* The same with KILL, and the first of them in `ret` (pid 0 after the last). */
+unsigned session_end(pid_t sid, struct session_member ret[SESSION_NAMED_MAX]);
+
 /* Reap the child behind pidfd, the leader of a session, when it has ended; what is left of its
  * group is killed first, while the unreaped leader still holds the number. (bubblewrap that is
  * killed while it sets up leaves a child behind that waits for ever.) With `walk`, and when it was

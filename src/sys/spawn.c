@@ -112,7 +112,7 @@ int spawn_start(const struct spawn_options *o, struct spawned *ret)
 {
     ensure(o->n_fds >= 3 && o->n_fds <= SPAWN_FDS_MAX);
     int sources[SPAWN_FDS_MAX];
-    int moved[SPAWN_FDS_MAX] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    int moved[SPAWN_FDS_MAX] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
     pid_t pid = -1;
     int rc = clear_sources(o, sources, moved);
     if (rc == 0)

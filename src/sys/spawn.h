@@ -17,7 +17,7 @@
 #include <sys/types.h>
 
 /* More descriptors than any program of ours gets. */
-#define SPAWN_FDS_MAX 8
+#define SPAWN_FDS_MAX 12
 
 struct spawn_options {
     const char *path;  /* of the program; used as it is */

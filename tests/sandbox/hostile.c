@@ -4,6 +4,8 @@
  * wrong on stdout, and ends with 0 when every attack failed in the way that was expected and 1
  * when one did not. The driver (test_sandbox.py) makes the surroundings and runs every row.
  */
+#include "hostile.h"
+
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -37,11 +39,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-
 static int failures;
 
-__attribute__((format(printf, 2, 3))) static void check(bool ok, const char *format, ...)
+void check(bool ok, const char *format, ...)
 {
     va_list ap;
     if (ok)
@@ -54,8 +54,7 @@ __attribute__((format(printf, 2, 3))) static void check(bool ok, const char *for
     printf("\n");
 }
 
-/* The call must fail with this errno (or that, when `or` is not 0). */
-static void refused_or(long rc, int want, int or, const char *what)
+void refused_or(long rc, int want, int or, const char *what)
 {
     int got = errno;
     check(rc == -1, "%s: was allowed (%ld)", what, rc);
@@ -64,12 +63,12 @@ static void refused_or(long rc, int want, int or, const char *what)
               strerror(want));
 }
 
-static void refused(long rc, int want, const char *what)
+void refused(long rc, int want, const char *what)
 {
     refused_or(rc, want, 0, what);
 }
 
-static void allowed(long rc, const char *what)
+void allowed(long rc, const char *what)
 {
     check(rc >= 0, "%s: %s", what, strerror(errno));
 }
@@ -738,6 +737,12 @@ static const struct {
     {"foreign_numbers", foreign_numbers},
     {"signals", signals},
     {"set_user_id", set_user_id},
+    {"make_name", make_name},
+    {"churn_names", churn_names},
+    {"ten_thousand_denials", ten_thousand_denials},
+    {"killed_in_calls", killed_in_calls},
+    {"calls_with_pointers", calls_with_pointers},
+    {"fork_bomb", fork_bomb},
 };
 
 int main(int argc, char **argv)

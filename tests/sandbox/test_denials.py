@@ -130,6 +130,22 @@ class Denials(Sandbox):
         self.succeeds(outcome)
         self.assertEqual(outcome.end["background"], 8)
 
+    def test_ten_thousand(self):
+        """Every one is refused and counted; the list stays as long as its kinds."""
+        told = self.told(self.attack("ten_thousand_denials"))
+        self.assertEqual(sorted(told.values()), [2000] * 5, told)
+
+    def test_callers_that_die(self):
+        """In the middle of a call that waits for its answer."""
+        told = self.told(self.attack("killed_in_calls"))
+        self.assertEqual(list(told), [("filter.kernel", "keyctl")])
+
+    def test_pointers_decide_nothing(self):
+        """Memory that changes, a path longer than PATH_MAX, a pointer to nothing: never permitted."""
+        told = self.told(self.attack("calls_with_pointers"))
+        self.assertEqual(told, {("filter.mount", "mount"): 2002, ("filter.mount", "umount2"): 2000,
+                                ("filter.mount", "pivot_root"): 2000, ("filter.kernel", "bpf"): 1})
+
     def test_listener_is_out_of_reach(self):
         """[B] A second one cannot be opened, and ours is nowhere to be found."""
         outcome = self.calls(

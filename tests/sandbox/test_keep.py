@@ -71,6 +71,8 @@ class Keep(Sandbox):
             f"setsid sleep {mark} & (setsid sh -c 'sleep {mark} & sleep {mark} & wait' &) ; "
             f"while [ $(pgrep -fc '^sleep {mark}') -lt 3 ]; do :; done")
         self.assertEqual((end["background"], len(alive(mark))), (4, 4), end)
+        self.assertEqual(sorted(p["name"] for p in end["background_pids"]),
+                         ["sh", "sleep", "sleep", "sleep"])
         self.signal(control, signal.SIGKILL)
         self.over(control)
         self.assertEqual(alive(mark), [])

@@ -73,6 +73,17 @@ def alive(word):
     return found
 
 
+def descendants(pid):
+    found = [pid]
+    for at in found:
+        try:
+            with open(f"/proc/{at}/task/{at}/children", encoding="ascii") as f:
+                found += [int(word) for word in f.read().split()]
+        except OSError:
+            pass
+    return found
+
+
 def ignore_some():
     for number in (signal.SIGPIPE, signal.SIGHUP, signal.SIGUSR1, signal.SIGRTMIN):
         signal.signal(number, signal.SIG_IGN)
@@ -497,6 +508,23 @@ class Protected(Sandbox):
             self.succeeds(self.shell(script), [".git"])
             self.assertEqual(os.listdir(self.ws), [])
 
+    def test_every_way_of_making(self):
+        """[A7] Sockets, links, devices, files without a name before, exchanged ones, trees too deep
+        for a path."""
+        for kind in ("socket", "link", "nameless", "whiteout", "exchange", "deep", "rename", "loop"):
+            with self.subTest(kind):
+                outcome = self.attack("make_name", kind, ".codex")
+                self.assertEqual(outcome.end["removed"], [".codex"])
+                self.assertFalse(os.path.lexists(f"{self.ws}/.codex"))
+
+    def test_names_with_newlines(self):
+        """One line on the socket all the same, and put right outside, too."""
+        name = "a\n{\"event\":\"exit\"}"
+        self.attack("make_name", "rename", name, protect=[name])
+        outcome = self.attack("make_name", "deep", name, protect=[name])
+        self.assertEqual(outcome.end["removed"], [name])
+        self.assertEqual(os.listdir(self.ws), [])
+
     def test_deep_tree_without_permissions(self):
         outcome = self.attack("create_protected_deep", ".codex")
         self.assertEqual(outcome.end["removed"], [".codex"])
@@ -885,6 +913,68 @@ class Ends(Sandbox):
         self.assertEqual(len(os.listdir(self.ws)), 16)
 
 
+class KilledProcessOne(Sandbox):
+    """[A7] Process 1 cannot sweep; whoever started the sandbox does."""
+
+    def face(self):
+        link = os.path.join(self.base, "codex-linux-sandbox")
+        if not os.path.islink(link):
+            os.symlink(self.helper, link)
+        profile = {"type": "managed", "network": "restricted", "file_system": {
+            "type": "restricted", "entries": [
+                {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"},
+                {"path": {"type": "path", "path": self.ws}, "access": "write"}]}}
+        return [link, "--sandbox-policy-cwd", self.ws, "--permission-profile", json.dumps(profile),
+                "--"]
+
+    def process_one(self, process):
+        """The one of ours that is process 1 of a namespace."""
+        for pid in descendants(process.pid):
+            try:
+                with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+                    if f.read() == "codespace-init\n":
+                        return pid
+            except OSError:
+                pass
+        return None
+
+    def churned(self, argv):
+        """Kill process 1 while a name comes into being all the time: (status, words)."""
+        if os.path.exists(f"{self.ws}/ready"):
+            os.unlink(f"{self.ws}/ready")
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, cwd=self.ws, **self.as_user())
+        wait_until(lambda: os.path.exists(f"{self.ws}/ready"), "the command makes names")
+        os.kill(self.process_one(process), signal.SIGKILL)
+        _, err = process.communicate(timeout=LIMIT)
+        return process.returncode, err.decode()
+
+    def swept(self, argv):
+        for _ in range(5):
+            code, err = self.churned(argv())
+            self.assertEqual(code, EXIT["lost"], err)
+            self.assertFalse(os.path.lexists(f"{self.ws}/.git"), err)
+        self.assertIn(PREFIX, err)
+
+    def test_run_for_a_person(self):
+        shutil.copy(self.hostile_here(), f"{self.ws}/hostile")
+        self.swept(lambda: [self.helper, "run", "--plan",
+                            self.plan(["./hostile", "churn_names", ".git", "ready"])])
+
+    def test_codex_face(self):
+        shutil.copy(self.hostile_here(), f"{self.ws}/hostile")
+        self.swept(lambda: [*self.face(), "./hostile", "churn_names", ".git", "ready"])
+
+    def test_what_was_there_stays(self):
+        """Only what is missing when the command begins is the guard's."""
+        self.put(".git/HEAD")
+        shutil.copy(self.hostile_here(), f"{self.ws}/hostile")
+        code, err = self.churned([*self.face(), "./hostile", "churn_names", ".codex", "ready"])
+        self.assertEqual(code, EXIT["lost"], err)
+        self.assertTrue(os.path.exists(f"{self.ws}/.git/HEAD"))
+        self.assertFalse(os.path.lexists(f"{self.ws}/.codex"))
+
+
 class Control(Sandbox):
     def test_signals_reach_the_group(self):
         """[E27]"""
@@ -1218,6 +1308,13 @@ class Failures(Sandbox):
                               **self.as_user(env=env))
         self.assertEqual((done.returncode, done.stdout, done.stderr), (1, b"", b""))
 
+    def test_asks_the_processor_nothing(self):
+        """On musl; a constructor of libgcc that does would cost more than the rest of a start."""
+        with open(HELPER, "rb") as f:
+            program = f.read()
+        if b"musl_strerror" in program:
+            self.assertNotIn(b"__cpu_indicator_init", program)
+
     def test_no_bubblewrap(self):
         """[D5]"""
         env = {"CODESPACE_BWRAP_BIN": "/nonexistent/bwrap"}
@@ -1320,7 +1417,8 @@ class Failures(Sandbox):
 
 def load_tests(loader, _tests, _pattern):
     suite = unittest.TestSuite()
-    for case in (View, WholeView, Protected, Inside, Ends, Control, Terminal, PlanFile, Failures):
+    for case in (View, WholeView, Protected, Inside, Ends, KilledProcessOne, Control, Terminal,
+                 PlanFile, Failures):
         suite.addTests(loader.loadTestsFromTestCase(case))
         if os.getuid() == 0:
             other = type(case.__name__ + "AsUser", (case,), {"uid": 1000})

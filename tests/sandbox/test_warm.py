@@ -348,6 +348,43 @@ class Ready(Warm):
         self.assertEqual(zygote.close(), INTERNAL)
         self.assertEqual(os.listdir(self.ws), [])
 
+    def test_killed_before_the_zygote_was_told(self):
+        """A child that has a command wakes the zygote later, but has written it down."""
+        zygote = self.new_zygote()
+        for _ in range(20):
+            process, control = self.hand(zygote, message(["sleep", "60"], self.ws))
+            receipt, fds, _, _ = socket.recv_fds(control, 1, 1)
+            self.assertEqual((receipt, len(fds)), (b"\n", 1))
+            signal.pidfd_send_signal(fds[0], signal.SIGKILL)
+            os.close(fds[0])
+            while control.recv(65536):
+                pass
+            process.stdout.close()
+            process.stderr.close()
+            self.succeeds(self.shell_in(zygote, "true"))
+        self.all_wait(zygote)
+        self.assertEqual(zygote.close(), 0)
+
+    def test_end_is_told_with_the_start(self):
+        """One that ends at once wakes the runner once, and one that goes on lets go of its pipes."""
+        zygote = self.new_zygote()
+        at_once = 0
+        for _ in range(50):
+            process, control = self.hand(zygote, message(["true"], self.ws))
+            parts = []
+            while part := control.recv(65536):
+                parts.append(part)
+            at_once += b"".join(parts).count(b"\n") == 3 and any(
+                b"started" in part and b"exit" in part for part in parts)
+            process.stdout.close()
+            process.stderr.close()
+        self.assertGreater(at_once, 0)
+        process, control = self.hand(zygote, message(
+            ["sh", "-c", "exec >&- 2>&-; exec sleep 60"], self.ws))
+        self.assertEqual(process.stdout.read(), b"")
+        self.assertEqual(process.stderr.read(), b"")
+        control.close()
+
     def test_mass_of_short_ones_goes(self):
         """More than may wait for an idle processor."""
         zygote = self.new_zygote()

@@ -106,6 +106,52 @@ static void test_release_keeps_the_descriptor(void **state)
     stop(&o);
 }
 
+static void test_held(void **state)
+{
+    (void)state;
+    struct owner o;
+    int pair[2];
+    start(&o, pair);
+    assert_int_equal(watch_hold(&o.watch, &o.loop, &o.anchor, &pair[0], on_ready, &o), 0);
+    assert_int_equal(pair[0], -1);
+    assert_int_equal(o.anchor.open, 1); /* the alarm: the loop does not know of it */
+    assert_true((fcntl(o.watch.fd, F_GETFL) & O_NONBLOCK) != 0);
+    assert_int_equal(fd_write(pair[1], "x", 1), 1);
+    watch_want(&o.watch, 0);
+    assert_int_equal(o.anchor.open, 1);
+    watch_want(&o.watch, UV_READABLE);
+    assert_int_equal(o.anchor.open, 2);
+    uv_run(&o.loop, UV_RUN_ONCE);
+    assert_int_equal(o.ready, 1);
+    watch_close(&o.watch);
+    fd_close(&pair[1]);
+    alarm_close(&o.alarm);
+    anchor_leave(&o.anchor, on_gone);
+    stop(&o);
+}
+
+/* It goes at once, because the loop has nothing to close. */
+static void test_held_and_never_wanted(void **state)
+{
+    (void)state;
+    struct owner o;
+    int pair[2];
+    start(&o, pair);
+    alarm_close(&o.alarm);
+    uv_run(&o.loop, UV_RUN_DEFAULT);
+    assert_int_equal(watch_hold(&o.watch, &o.loop, &o.anchor, &pair[0], on_ready, &o), 0);
+    int number = o.watch.fd;
+    watch_close(&o.watch);
+    assert_int_equal(fcntl(number, F_GETFD), -1);
+    assert_int_equal(watch_hold(&o.watch, &o.loop, &o.anchor, &pair[1], on_ready, &o), 0);
+    int fd = watch_release(&o.watch);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    fd_close(&fd);
+    anchor_leave(&o.anchor, on_gone);
+    assert_int_equal(o.gone, 1);
+    stop(&o);
+}
+
 static void test_refused_descriptor_stays_ours(void **state)
 {
     (void)state;
@@ -152,5 +198,6 @@ static void test_alarm(void **state)
 }
 
 UNIT_MAIN(cmocka_unit_test(test_reads_until_the_end),
-          cmocka_unit_test(test_release_keeps_the_descriptor),
+          cmocka_unit_test(test_release_keeps_the_descriptor), cmocka_unit_test(test_held),
+          cmocka_unit_test(test_held_and_never_wanted),
           cmocka_unit_test(test_refused_descriptor_stays_ours), cmocka_unit_test(test_alarm))

@@ -5,12 +5,18 @@
 #include "base/str.h"
 #include "sandbox/netdoor.h"
 #include "sandbox/netenv.h"
+#include "sandbox/netlost.h"
 #include "sandbox/netns.h"
 #include "sandbox/netrelay.h"
+#include "sandbox/netwho.h"
 #include "sys/fd.h"
 #include "sys/scm.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void say(int fd, const char *message)
@@ -30,6 +36,8 @@ static void test_events(void **state)
         "\"method\":\"CONNECT\",\"layer\":\"tls\",\"named\":\"b.test\",\"refused\":true}\n",
         "{\"event\":\"name_mismatch\",\"via\":\"connect\",\"host\":\"a.test\",\"refused\":false}\n",
         "{\"event\":\"dropped\",\"count\":3}\n",
+        "{\"event\":\"refused\",\"via\":\"udp\",\"host\":\"203.0.113.5\",\"port\":123,\"method\":"
+        "\"UDP\",\"reason\":\"udp\",\"client\":99999}\n",
         /* nothing that a denial is made of */
         "{\"event\":\"refused\",\"host\":\"x\"}\n",
         "{\"event\":7,\"reason\":[]}\n",
@@ -51,12 +59,15 @@ static void test_events(void **state)
     assert_string_equal(list[2].rule, "network.name_mismatch");
     assert_string_equal(list[2].what, "CONNECT a.test:443");
     assert_string_equal(list[3].rule, "network.more");
-    assert_string_equal(list[4].rule, "");
-    for (size_t i = 0; i < 4; i++)
+    assert_string_equal(list[4].rule, "network.udp");
+    assert_string_equal(list[4].what, "UDP 203.0.113.5:123");
+    assert_int_equal(list[4].pid, 0);
+    assert_string_equal(list[5].rule, "");
+    for (size_t i = 0; i < 5; i++)
         assert_non_null(denial_rule_find(list[i].rule));
     close(pair[0]);
     assert_false(netdoor_on_event(pair[1], list));
-    assert_string_equal(list[4].rule, "network.proxy_ended");
+    assert_string_equal(list[5].rule, "network.proxy_ended");
     close(pair[1]);
 }
 
@@ -160,6 +171,60 @@ static void test_place_that_is_used_again(void **state)
     close(proxy[1]);
 }
 
-UNIT_MAIN(cmocka_unit_test(test_place_that_is_used_again), cmocka_unit_test(test_events),
+/* A child has a connection; its port says who it is, and a port that nobody has says nothing. */
+static void test_who(void **state)
+{
+    (void)state;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+    struct denial d = {.rule = "network.denied", .count = 1};
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        char byte;
+        close(listener);
+        _exit(connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0 && read(fd, &byte, 1) == 0 ? 0
+                                                                                              : 1);
+    }
+    int fd = accept4(listener, (struct sockaddr *)&at, &len, SOCK_CLOEXEC);
+    assert_true(fd >= 0);
+    uint16_t port = ntohs(at.sin_port);
+    netwho_tell(false, port, &d);
+    assert_int_equal(d.pid, pid);
+    assert_non_null(strstr(d.process, "test_netdoor"));
+    struct denial none[] = {{.rule = "network.denied", .count = NETWHO_LOOKS_MAX + 1},
+                            {.rule = "filter.more", .count = 1}};
+    for (size_t i = 0; i < ARRAY_LEN(none); i++) {
+        netwho_tell(false, port, &none[i]);
+        assert_int_equal(none[i].pid, 0);
+    }
+    struct denial unknown = {.rule = "network.denied", .count = 1};
+    netwho_tell(false, 0, &unknown);
+    netwho_tell(true, port, &unknown); /* no datagram socket has it */
+    assert_int_equal(unknown.pid, 0);
+    close(fd);
+    close(listener);
+    int status = -1;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void test_counter(void **state)
+{
+    (void)state;
+    struct denial list[DENIAL_MAX] = {{{0}}};
+    netlost_tell(-1, list); /* not known: nothing is said */
+    assert_string_equal(list[0].rule, "");
+    assert_true(netlost_count() >= 0);
+    netlost_tell(netlost_count(), list);
+    assert_true(list[0].count < DENIAL_COUNT_MAX);
+}
+
+UNIT_MAIN(cmocka_unit_test(test_who), cmocka_unit_test(test_counter),
+          cmocka_unit_test(test_place_that_is_used_again), cmocka_unit_test(test_events),
           cmocka_unit_test(test_waiting), cmocka_unit_test(test_relay),
           cmocka_unit_test(test_variables))

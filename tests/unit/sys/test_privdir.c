@@ -57,6 +57,17 @@ static void test_there_and_back(void **state)
     assert_int_equal(privdir_take(path, "p-", 100, &size), -ENOENT);
 }
 
+static void test_discard(void **state)
+{
+    (void)state;
+    autofree char *path = write_one();
+    privdir_discard(path); /* the directory, too: remove_base() sees to it */
+    assert_int_equal(access(path, F_OK), -1);
+    privdir_discard(path);
+    privdir_discard("no-slash");
+    privdir_discard("/no-directory-of-ours");
+}
+
 static void test_another_prefix_keeps_the_directory(void **state)
 {
     (void)state;
@@ -116,6 +127,7 @@ static void test_not_private(void **state)
 }
 
 UNIT_MAIN(cmocka_unit_test_setup_teardown(test_there_and_back, make_base, remove_base),
+          cmocka_unit_test_setup_teardown(test_discard, make_base, remove_base),
           cmocka_unit_test_setup_teardown(test_another_prefix_keeps_the_directory, make_base,
                                           remove_base),
           cmocka_unit_test_setup_teardown(test_too_large, make_base, remove_base),

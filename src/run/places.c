@@ -1,0 +1,130 @@
+/* run/places: see places.h. */
+#include "run/places.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define HASH_START 0xcbf29ce484222325ull
+#define HASH_STEP 0x100000001b3ull
+
+static void mix(uint64_t *hash, const void *data, size_t n)
+{
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < n; i++)
+        *hash = (*hash ^ bytes[i]) * HASH_STEP;
+}
+
+/* lstat, of which the error and the thing itself are mixed in. 0 or an errno. */
+static int mix_thing(uint64_t *hash, const char *path, struct stat *ret)
+{
+    int rc = lstat(path, ret) < 0 ? errno : 0;
+    mix(hash, &rc, sizeof(rc));
+    if (rc != 0)
+        return rc;
+    mode_t kind = ret->st_mode & S_IFMT;
+    mix(hash, &ret->st_dev, sizeof(ret->st_dev));
+    mix(hash, &ret->st_ino, sizeof(ret->st_ino));
+    mix(hash, &kind, sizeof(kind));
+    return 0;
+}
+
+static void mix_place(uint64_t *hash, const char *path)
+{
+    struct stat st;
+    if (mix_thing(hash, path, &st) != 0 || S_ISDIR(st.st_mode))
+        return;
+    mix(hash, &st.st_size, sizeof(st.st_size));
+    mix(hash, &st.st_ctim, sizeof(st.st_ctim));
+}
+
+static void mix_places(uint64_t *hash, const struct strv *paths)
+{
+    for (size_t i = 0; i < paths->len; i++)
+        mix_place(hash, paths->items[i]);
+}
+
+/* ---- the secrets of /etc, by their directories ---- */
+
+static bool is_settled(const struct timespec *t, const struct timespec *now)
+{
+    int64_t age_ms = ((int64_t)now->tv_sec - (int64_t)t->tv_sec) * 1000 +
+                     ((int64_t)now->tv_nsec - (int64_t)t->tv_nsec) / 1000000;
+    return age_ms > (int64_t)PLACES_SETTLED_MS;
+}
+
+/* Its entries are as they were when it is the same directory with the same times. False when that
+ * cannot be said of it. */
+static bool mix_directory(uint64_t *hash, const char *path, const struct timespec *now)
+{
+    struct stat st;
+    if (mix_thing(hash, path, &st) != 0)
+        return false;
+    mix(hash, &st.st_mtim, sizeof(st.st_mtim));
+    mix(hash, &st.st_ctim, sizeof(st.st_ctim));
+    return S_ISDIR(st.st_mode) && is_settled(&st.st_mtim, now) && is_settled(&st.st_ctim, now);
+}
+
+/* One that is not there is known by the times of the one that it would lie in. */
+static void note_directories(struct strv *there, const char *path)
+{
+    struct stat st;
+    for (const char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        autofree char *dir = mem_dup(path, (size_t)(slash - path));
+        if (lstat(dir, &st) < 0)
+            return;
+        if (!strv_has(there, dir))
+            strv_add(there, dir);
+    }
+}
+
+static uint64_t print_directories(const struct strv *there, bool *ret_settled)
+{
+    uint64_t hash = HASH_START;
+    struct timespec now = {0};
+    *ret_settled = true;
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    for (size_t i = 0; i < there->len; i++)
+        *ret_settled &= mix_directory(&hash, there->items[i], &now);
+    return hash;
+}
+
+/* The directories first: what changes between the two looks is seen by the next. */
+static void look_at_secrets(struct places *p)
+{
+    strv_fini(&p->there);
+    for (size_t i = 0; view_etc_secrets[i] != NULL; i++)
+        note_directories(&p->there, view_etc_secrets[i]);
+    p->dirs = print_directories(&p->there, &p->known);
+    p->secrets = HASH_START;
+    for (size_t i = 0; view_etc_secrets[i] != NULL; i++)
+        mix_place(&p->secrets, view_etc_secrets[i]);
+}
+
+uint64_t places_print(struct places *p, const struct view *v)
+{
+    uint64_t hash = HASH_START;
+    bool settled;
+    mix_place(&hash, v->workspace);
+    for (size_t i = 0; i < v->protect.len; i++) {
+        autofree char *path = mem_printf("%s/%s", v->workspace, v->protect.items[i]);
+        mix_place(&hash, path);
+    }
+    for (size_t i = 0; i < v->n_mounts; i++)
+        mix_place(&hash, v->mounts[i].path);
+    mix_places(&hash, &v->hidden);
+    mix_places(&hash, &v->devices);
+    if (!p->known || print_directories(&p->there, &settled) != p->dirs)
+        look_at_secrets(p);
+    mix(&hash, &p->secrets, sizeof(p->secrets));
+    return hash;
+}
+
+void places_fini(struct places *p)
+{
+    strv_fini(&p->there);
+    *p = (struct places){0};
+}
