@@ -4,6 +4,7 @@
 #include "mcp/denials.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void write_signal(struct jsonw *w, int number)
@@ -53,12 +54,31 @@ static void write_troubles(struct jsonw *w, const struct run_status *s)
     write_text(w, "output_failed", s->output_failed);
 }
 
+/* Each is "PID NAME". */
+static void write_left(struct jsonw *w, const char *const *lines)
+{
+    if (lines == NULL || *lines == NULL)
+        return;
+    jsonw_key(w, "background_pids");
+    jsonw_array(w);
+    for (; *lines != NULL; lines++) {
+        char *name = NULL;
+        unsigned long pid = strtoul(*lines, &name, 10);
+        jsonw_object(w);
+        jsonw_kuint(w, "pid", pid);
+        jsonw_kstr(w, "name", name + (*name == ' '));
+        jsonw_object_end(w);
+    }
+    jsonw_array_end(w);
+}
+
 static void write_background(struct jsonw *w, const struct run_status *s)
 {
     if (s->background == 0 && !s->background_alive)
         return;
     jsonw_kuint(w, "background", s->background);
     jsonw_kbool(w, "background_alive", s->background_alive);
+    write_left(w, s->background_pids);
 }
 
 void status_write_end(struct jsonw *w, const struct run_status *s)

@@ -19,6 +19,8 @@
          "(the sandbox broke), lost (not known)."},                                                \
         {"reason", OUTPUT_STR, false, "More about the end."},                                      \
         {"background", OUTPUT_INT, false, "Processes it left behind."},                            \
+        {"background_pids", OUTPUT_OBJS, false,                                                    \
+         "The first 16 of them, at its end: pid (as the command saw it) and name."},               \
         {"background_alive", OUTPUT_BOOL, false,                                                   \
          "Some of them still run (background: keep); terminate_process ends them. When false "     \
          "they were ended."},                                                                      \

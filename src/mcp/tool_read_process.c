@@ -165,7 +165,7 @@ static const struct json_field in[] = {
      "As a terminal would show it: without escape sequences, a progress bar only in its last "
      "state.",
      "false"},
-    {"limit", JSON_U64, 0, AT(limit), 0, 0, NULL, "Most bytes to return, 1 to 262144.", "32768"},
+    {"limit", JSON_U64, 0, AT(limit), 0, 0, NULL, "Most bytes to return, 1 to 524288.", "32768"},
     {"wait_ms", JSON_U64, 0, AT(wait_ms), 0, RUN_WAIT_MAX_MS, NULL,
      "Wait so long for output or the end when there is none yet.", "0"},
     TOOL_IGNORED_FIELDS,

@@ -19,6 +19,7 @@
 
 /* A probe or a prepare takes milliseconds; a helper that needs this long is broken. */
 #define CALL_LIMIT_MS 5000u
+#define CALL_PATIENCE_MS 1000u
 /* Kept of its stderr, for the message. */
 #define CALL_WORDS_MAX 512u
 
@@ -28,6 +29,10 @@ struct call_options {
     char *const *argv; /* argv[0] is the path */
     char *const *env;
     uint64_t limit_ms;
+    /* For a question whose answer names something that has to be cleared away (NULL = none): when
+     * it is given up, an answer that has come goes here, and a helper that has not answered yet
+     * gets CALL_PATIENCE_MS to find out that nobody listens and to clear it away itself. */
+    void (*unwanted)(const char *text, size_t n);
 };
 
 /* Either `failure`, or the whole answer with the exit code it came with. Borrowed. */
@@ -45,7 +50,7 @@ typedef void (*call_fn)(void *user, const struct call_answer *answer);
 struct call *call_start(const struct call_options *o, struct buf *input, call_fn done, void *user,
                         struct err *e);
 
-/* Give it up: the helper is killed, `done` is not called. NULL is fine. */
+/* Give it up: the helper is killed (see `unwanted`), `done` is not called. NULL is fine. */
 void call_cancel(struct call *c);
 
 #endif

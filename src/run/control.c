@@ -52,6 +52,7 @@ static void on_end(struct managed *m, const struct helper_verdict *v)
     if (m->state == PROCESS_STARTING) /* its `started` is implied */
         managed_feed(m, PROCESS_ON_STARTED);
     end_by_verdict(m, v);
+    m->over_us = managed_told_us(v->at_us, m->began_us);
     if (!v->kept || !m->keep) {
         fd_close(&m->init_fd);
         managed_feed(m, PROCESS_ON_VERDICT);
@@ -77,6 +78,7 @@ static void on_line(struct managed *m, const char *line, size_t n)
     switch (v.event) {
     case HELPER_STARTED:
         m->began = true;
+        m->began_us = managed_told_us(v.at_us, m->ordered_us);
         managed_feed(m, PROCESS_ON_STARTED);
         return;
     case HELPER_EXEC_FAILED:
@@ -136,8 +138,11 @@ void control_read(struct managed *m)
         if (m->init_fd < 0)
             m->init_fd = steal_fd(&came);
         fd_close(&came);
-        if (n == -EAGAIN)
+        if (n == -EAGAIN) {
+            if (m->began && m->state != PROCESS_ENDED)
+                stdio_listen(m);
             return;
+        }
         if (n <= 0) {
             if (launch_again(m))
                 return;

@@ -32,6 +32,7 @@
 void end_fini(struct managed_end *end)
 {
     free(steal(end->reason));
+    strv_fini(&end->left);
     strv_fini(&end->removed);
     strv_fini(&end->created);
     strv_fini(&end->denials);
@@ -74,6 +75,27 @@ static char *out_of_memory(const struct helper_verdict *v)
                       "(limits.memory of the workspace)");
 }
 
+/* The names are told by processes that may have called themselves anything. */
+static void add_left(struct managed *m, uint64_t pid, const char *name)
+{
+    strv_addf(&m->end.left, "%" PRIu64 " %s", pid, name);
+}
+
+static void take_background(struct managed *m, const struct helper_verdict *v)
+{
+    m->end.background = v->background;
+    for (size_t i = 0; i < HELPER_LEFT_MAX && v->left[i].pid != 0; i++)
+        add_left(m, v->left[i].pid, v->left[i].name);
+}
+
+static void kill_session(struct managed *m)
+{
+    struct session_member named[SESSION_NAMED_MAX];
+    m->end.background = session_end(m->pid, named);
+    for (size_t i = 0; i < SESSION_NAMED_MAX && named[i].pid > 0; i++)
+        add_left(m, (uint64_t)named[i].pid, named[i].name);
+}
+
 static void take_names(struct strv *to, const char names[HELPER_REMOVED_MAX][HELPER_NAME_MAX])
 {
     strv_fini(to);
@@ -98,12 +120,12 @@ void end_by_verdict(struct managed *m, const struct helper_verdict *v)
     switch (v->event) {
     case HELPER_EXIT:
         set_end(m, RUN_END_EXITED, v->value, 0, NULL);
-        m->end.background = v->background;
+        take_background(m, v);
         take_verdict_use(m, v);
         return;
     case HELPER_SIGNAL:
         set_end(m, RUN_END_SIGNALED, 0, v->value, out_of_memory(v));
-        m->end.background = v->background;
+        take_background(m, v);
         take_verdict_use(m, v);
         return;
     case HELPER_FAILED:
@@ -228,7 +250,7 @@ void end_on_pidfd(struct watch *w, void *owner)
     if (w->fd < 0)
         return;
     if (!m->sandboxed && ended > 0) /* unreaped, so the number is still the session's */
-        m->end.background = session_signal(m->pid, SIGKILL);
+        kill_session(m);
     if (ended > 0)
         kill_set_up(m);
     int rc = session_reap(w->fd, false, &end);

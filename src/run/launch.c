@@ -15,6 +15,7 @@
 #include "run/warm.h"
 #include "sys/fd.h"
 #include "sys/path.h"
+#include "sys/privdir.h"
 #include "sys/pty.h"
 #include "sys/spawn.h"
 
@@ -26,6 +27,8 @@
 
 /* Where the control socket is in the helper. */
 #define CONTROL_FD 3
+/* And the egress proxy's, for new rules. */
+#define RULES_FD 4
 /* A sandbox that is being made is looked at again after so long. */
 #define AWAIT_WARM_MS 2
 
@@ -96,6 +99,23 @@ void launch_fail_exec(struct managed *m, int errnum)
     m->failure->sys = errnum;
 }
 
+/* The plan has rules that are no longer the workspace's. */
+static void prepare_again(struct managed *m)
+{
+    m->stale = false;
+    managed_discard_plan(m);
+    strv_fini(&m->guards);
+    launch_prepare(m);
+}
+
+void launch_discard_answer(const char *text, size_t n)
+{
+    autofree char *path = NULL;
+    struct err e;
+    if (helper_answer_read(text, n, &path, NULL, &e) == 0)
+        privdir_discard(path);
+}
+
 static void on_prepared(void *user, const struct call_answer *a)
 {
     struct managed *m = user;
@@ -115,7 +135,10 @@ static void on_prepared(void *user, const struct call_answer *a)
         refused(m, &e);
         return;
     }
-    managed_feed(m, PROCESS_ON_PREPARED);
+    if (m->stale)
+        prepare_again(m);
+    else
+        managed_feed(m, PROCESS_ON_PREPARED);
 }
 
 /* Both ends of everything the child gets. */
@@ -198,11 +221,13 @@ static int watch_ends(struct managed *m, struct ends *e, int *pidfd)
         rc = watch_take(&m->control, loop, &m->anchor, &e->control, UV_READABLE, control_on_ready,
                         m);
     if (rc == 0)
-        rc = watch_take(&m->out, loop, &m->anchor, &e->out, UV_READABLE, stdio_on_output, m);
+        rc = watch_hold(&m->out, loop, &m->anchor, &e->out, stdio_on_output, m);
     if (rc == 0 && e->err >= 0)
-        rc = watch_take(&m->err, loop, &m->anchor, &e->err, UV_READABLE, stdio_on_output, m);
+        rc = watch_hold(&m->err, loop, &m->anchor, &e->err, stdio_on_output, m);
     if (rc == 0 && e->in >= 0)
-        rc = watch_take(&m->in, loop, &m->anchor, &e->in, 0, stdio_on_input, m);
+        rc = watch_hold(&m->in, loop, &m->anchor, &e->in, stdio_on_input, m);
+    if (rc == 0 && (!m->sandboxed || m->tty))
+        stdio_listen(m);
     return rc;
 }
 
@@ -212,11 +237,14 @@ static bool start_warm(struct managed *m, const struct helper_request *r)
 {
     __attribute__((cleanup(ends_fini))) struct ends ends = {{-1, -1, -1, -1}, -1, -1, -1, -1};
     int no_pidfd = -1;
+    uint64_t ordered_us = managed_clock_us();
     struct warm *warm = m->home->warm;
     if (warm == NULL || !warm_ready(warm, m->ws, r) || open_ends(m, &ends) < 0 ||
         !warm_send(warm, m->ws, r, ends.theirs, &m->guards))
         return false;
     m->warm = true;
+    m->ordered_us = ordered_us;
+    m->zygote = warm_serial(warm, m->ws->id);
     m->shares_network = !r->own_network;
     int rc = watch_ends(m, &ends, &no_pidfd);
     if (rc < 0)
@@ -268,6 +296,7 @@ void launch_prepare(struct managed *m)
         .argv = argv,
         .env = m->home->helper_env,
         .limit_ms = CALL_LIMIT_MS,
+        .unwanted = launch_discard_answer,
     };
     struct err e;
     m->prepare = call_start(&o, &text, on_prepared, m, &e);
@@ -295,23 +324,35 @@ bool launch_again(struct managed *m)
 
 static int start_sandboxed(struct managed *m, const struct ends *e, struct spawned *ret)
 {
+    autofd int rules = -1;
+    int rc = m->ws->network == NETWORK_ENABLED
+                 ? rules_open(&m->rules, m->home->loop, &m->anchor, &rules)
+                 : 0;
+    if (rc < 0)
+        return rc;
     char *const argv[] = {(char *)m->home->helper,
                           (char *)"run",
                           (char *)"--plan",
                           m->plan,
                           (char *)"--control-fd",
                           (char *)"3",
+                          rules < 0 ? NULL : (char *)"--rules-fd",
+                          (char *)"4",
                           NULL};
+    const int fds[] = {e->theirs[0], e->theirs[1], e->theirs[2], e->theirs[CONTROL_FD], rules};
     const struct spawn_options o = {
         .path = m->home->helper,
         .argv = argv,
         .env = m->home->helper_env,
-        .fds = e->theirs,
-        .n_fds = CONTROL_FD + 1,
+        .fds = fds,
+        .n_fds = rules < 0 ? CONTROL_FD + 1 : RULES_FD + 1,
         .cwd_fd = -1,
         .new_session = true, /* without a terminal: the inner stage takes it (TIOCSCTTY) */
     };
-    return spawn_start(&o, ret);
+    rc = spawn_start(&o, ret);
+    if (rc < 0)
+        rules_close(&m->rules);
+    return rc;
 }
 
 /* As execvp: a file that is executable and no program is a script for the shell. */
@@ -379,6 +420,7 @@ void launch_spawn(struct managed *m)
         refused_sys(m, rc, m->tty ? "cannot open a terminal" : "cannot open pipes");
         return;
     }
+    m->ordered_us = managed_clock_us();
     rc = m->sandboxed ? start_sandboxed(m, &ends, &child) : start_on_host(m, &ends, &child);
     if (rc < 0) {
         refused_sys(m, rc, "cannot start the sandbox helper");
@@ -394,6 +436,8 @@ void launch_spawn(struct managed *m)
     }
     alarm_set(&m->alarm, MANAGED_START_MS);
     (void)stdio_flush(m);
-    if (!m->sandboxed)
-        managed_feed(m, PROCESS_ON_STARTED);
+    if (m->sandboxed)
+        return;
+    m->began_us = m->ordered_us; /* the spawn returns when it has executed */
+    managed_feed(m, PROCESS_ON_STARTED);
 }

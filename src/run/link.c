@@ -71,11 +71,16 @@ static bool hand_on(struct link *l)
 {
     size_t len = 0;
     int rc = 0;
-    while (has_room(l) && (rc = frame_look(&l->received, &len)) == 1) {
-        autofree char *text = mem_dup(buf_bytes(&l->received) + FRAME_HEAD, len);
-        frame_consume(&l->received, len);
-        l->ops->message(l->owner, text, len);
+    struct buf in = l->received; /* ours while somebody may close the link */
+    l->received = (struct buf)BUF_INIT;
+    while (has_room(l) && (rc = frame_look(&in, &len)) == 1) {
+        l->ops->message(l->owner, buf_bytes(&in) + FRAME_HEAD, len);
+        frame_consume(&in, len);
     }
+    if (l->open)
+        l->received = in;
+    else
+        buf_fini(&in);
     return rc >= 0;
 }
 

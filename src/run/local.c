@@ -24,8 +24,12 @@
 #include <unistd.h>
 
 /* The only variables of ours that the helper gets. */
-static const char *const passed_on[] = {"PATH", "TMPDIR", "CODESPACE_BWRAP_BIN",
-                                        "CODESPACE_EGRESS_PROXY_BIN", NULL};
+static const char *const passed_on[] = {"PATH",
+                                        "TMPDIR",
+                                        "CODESPACE_BWRAP_BIN",
+                                        "CODESPACE_EGRESS_PROXY_BIN",
+                                        "CODESPACE_EGRESS_PROXY_TLS_BIN",
+                                        NULL};
 
 /* Probes until one that does not answer counts as a sandbox that does not work. */
 #define PROBE_TRIES 3u
@@ -374,10 +378,64 @@ static run_ticket local_warm(struct runner *r, const char *workspace_id, run_war
     return 0;
 }
 
+/* ---- new rules ---- */
+
+struct round {
+    struct local *l;
+    struct rules_change *change;
+};
+
+static void send_to_zygote(void *user, struct rules *rules, uint64_t serial)
+{
+    struct round *round = user;
+    autostrv ids = {0};
+    list_each (it, &round->l->table.live) {
+        struct managed *m = container_of(it, struct managed, link);
+        if (m->warm && m->zygote == serial)
+            strv_add(&ids, m->id);
+    }
+    rules_send(round->change, rules, &ids);
+}
+
+/* One that was not spawned yet is prepared again before it is. */
+static void send_to_command(struct round *round, struct managed *m)
+{
+    autostrv ids = {0};
+    m->stale |= m->pid <= 0 && (m->prepare != NULL || m->plan != NULL);
+    if (!rules_is_open(&m->rules))
+        return;
+    strv_add(&ids, m->id);
+    rules_send(round->change, &m->rules, &ids);
+}
+
+static run_ticket local_rules(struct runner *r, const struct workspace *ws, run_rules_fn done,
+                              void *user)
+{
+    struct local *l = local_of(r);
+    struct err e;
+    struct jsonw w;
+    autobuf policy = BUF_INIT;
+    jsonw_init(&w, &policy);
+    egress_policy_write(&ws->egress, &w);
+    struct round round = {
+        l, rules_begin(&l->home.rules, ++l->home.next_ticket, buf_cstr(&policy), done, user, &e)};
+    if (round.change == NULL) {
+        done(user, NULL, &e);
+        return 0;
+    }
+    warm_each_rules(l->home.warm, ws->id, send_to_zygote, &round);
+    list_each (it, &l->table.live) {
+        struct managed *m = container_of(it, struct managed, link);
+        if (!m->warm && str_eq(m->ws->id, ws->id))
+            send_to_command(&round, m);
+    }
+    return rules_sent(round.change);
+}
+
 static void local_cancel(struct runner *r, run_ticket ticket)
 {
     struct local *l = local_of(r);
-    if (wait_cancel(&l->home, ticket))
+    if (wait_cancel(&l->home, ticket) || rules_cancel(&l->home.rules, ticket))
         return;
     list_each (it, &l->table.live) {
         struct managed *m = container_of(it, struct managed, link);
@@ -444,6 +502,7 @@ static void local_free(struct runner *r)
         list_remove(&a->link);
         free(a);
     }
+    rules_book_fini(&l->home.rules);
     gate_close(&l->gate);
     table_fini(&l->table);
     warm_free(l->home.warm);
@@ -464,6 +523,7 @@ static const struct runner_ops local_ops = {
     .list = local_list,
     .probe = local_probe,
     .warm = local_warm,
+    .rules = local_rules,
     .cancel = local_cancel,
     .free = local_free,
 };
@@ -497,6 +557,7 @@ struct runner *local_runner_new(uv_loop_t *loop, const struct local_options *opt
         .on_over = on_over,
         .on_failed = on_failed,
     };
+    rules_book_init(&l->home.rules, loop);
     list_init(&l->home.yard);
     list_init(&l->home.waiters);
     list_init(&l->askers);

@@ -9,11 +9,33 @@
 #include <time.h>
 #include <unistd.h>
 
-uint64_t managed_wall_ms(void)
+static uint64_t read_us(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+}
+
+uint64_t managed_wall_ms(void)
+{
+    return read_us(CLOCK_REALTIME) / 1000u;
+}
+
+uint64_t managed_clock_us(void)
+{
+    return read_us(CLOCK_MONOTONIC);
+}
+
+uint64_t managed_told_us(uint64_t told_us, uint64_t earliest_us)
+{
+    uint64_t now = managed_clock_us();
+    return told_us >= earliest_us && told_us <= now ? told_us : now;
+}
+
+/* The wall clock at that moment of the other. */
+static uint64_t wall_us_at(uint64_t moment_us)
+{
+    return read_us(CLOCK_REALTIME) - (managed_clock_us() - moment_us);
 }
 
 static void on_alarm(struct alarm *a, void *owner)
@@ -93,6 +115,7 @@ struct managed *managed_new(struct home *home, const struct run_exec *x, uint64_
     struct watch *const watches[] = {&m->in, &m->out, &m->err, &m->control, &m->pidfd};
     for (size_t i = 0; i < ARRAY_LEN(watches); i++)
         watch_init(watches[i]);
+    rules_init(&m->rules);
     alarm_open(&m->alarm, home->loop, &m->anchor, on_alarm, m);
     alarm_open(&m->idle, home->loop, &m->anchor, on_idle, m);
     return m;
@@ -126,6 +149,7 @@ static void on_gone(struct anchor *a)
     buf_fini(&m->line);
     buf_fini(&m->words);
     end_fini(&m->end);
+    free(m->left);
     free(m->removed);
     free(m->created);
     free(m->denials);
@@ -150,6 +174,7 @@ static void close_stdio(struct managed *m)
 static void bury(struct managed *m, uint64_t patience_ms)
 {
     watch_close(&m->control);
+    rules_close(&m->rules);
     int pidfd = watch_release(&m->pidfd);
     if (pidfd >= 0)
         grave_take(&m->home->yard, m->home->loop, pidfd, patience_ms);
@@ -157,7 +182,7 @@ static void bury(struct managed *m, uint64_t patience_ms)
 
 /* Prepared and never run: nobody else removes it (L33). `run` takes it away first thing, so all of
  * this may find nothing. */
-static void discard_plan(struct managed *m)
+void managed_discard_plan(struct managed *m)
 {
     char *slash = m->plan == NULL ? NULL : strrchr(m->plan, '/');
     if (slash == NULL)
@@ -171,7 +196,7 @@ static void discard_plan(struct managed *m)
 static void discard(struct managed *m)
 {
     call_cancel(steal(m->prepare));
-    discard_plan(m);
+    managed_discard_plan(m);
     close_stdio(m);
     bury(m, 0);
 }
@@ -206,7 +231,9 @@ static void announce(struct managed *m)
 {
     free(steal(m->plan)); /* the helper has removed the file */
     drop_request(m);
-    m->started_ms = managed_wall_ms();
+    if (m->began_us == 0)
+        m->began_us = managed_clock_us();
+    m->started_us = wall_us_at(m->began_us);
     m->sequence++;
     alarm_set(&m->alarm, m->timeout_ms);
     m->active_ms = uv_now(m->home->loop);
@@ -232,6 +259,13 @@ static void refuse(struct managed *m, bool tell)
     m->home->on_over(m);
 }
 
+static void note_end(struct managed *m)
+{
+    if (m->over_us == 0)
+        m->over_us = managed_clock_us();
+    m->ended_us = wall_us_at(m->over_us);
+}
+
 /* After a verdict nobody is left who could write (process 1 has reaped them all), so pipes that are
  * empty are at their end, whoever still holds them. A terminal passes its bytes on a little later,
  * and on the host a descendant may go on: there the end of file is waited for, for a bounded time.
@@ -241,11 +275,13 @@ static void drain(struct managed *m)
     bool all_dead = m->sandboxed && !m->tty && m->end.termination != RUN_END_WRAPPER_FAILED;
     end_settle(m);
     if (!m->kept)
-        m->ended_ms = managed_wall_ms();
+        note_end(m);
     alarm_set(&m->alarm, MANAGED_DRAIN_MS);
     stdio_drain(m);
     if (all_dead || stdio_at_eof(m))
         managed_feed(m, PROCESS_ON_DRAINED);
+    else
+        stdio_listen(m);
 }
 
 /* The limits of the command go on for what it left. All that the command itself wrote is in the
@@ -253,7 +289,7 @@ static void drain(struct managed *m)
 static void keep(struct managed *m)
 {
     m->kept = true;
-    m->ended_ms = managed_wall_ms();
+    note_end(m);
     m->sequence++;
     stdio_drain(m);
     m->home->on_kept(m);

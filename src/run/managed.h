@@ -16,9 +16,11 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "run/call.h"
+#include "run/follow.h"
 #include "run/gate.h"
 #include "run/outlog.h"
 #include "run/process.h"
+#include "run/rules.h"
 #include "run/runner.h"
 #include "run/sweep.h"
 #include "run/watch.h"
@@ -58,6 +60,7 @@ struct home {
     struct buf page;   /* of the answer that is being given */
     uint64_t next_ticket;
     uint64_t next_serial;
+    struct rules_book rules;
     struct spill_budget spill;            /* where and how much output beyond the ring is kept */
     void (*on_kept)(struct managed *m);   /* the command has ended, what it left has not */
     void (*on_ended)(struct managed *m);  /* it has become readable only; no call out of it */
@@ -73,6 +76,7 @@ struct managed_end {
     uint64_t cpu_us, max_rss_kib;
     uint32_t background;
     char *reason;
+    struct strv left; /* lines of run_status.background_pids */
     struct strv removed, created;
     struct strv denials; /* lines of wire/denial */
 };
@@ -102,9 +106,11 @@ struct managed {
     /* The start. */
     struct call *prepare;
     bool shares_network; /* with the other commands of its zygote */
-    bool warm;    /* handed to the workspace's zygote (run/warm); there is no wrapper of its own */
-    bool cold;    /* a zygote failed to take it: not again */
-    bool hung_up; /* our half of its control connection is closed */
+    bool warm; /* handed to the workspace's zygote (run/warm); there is no wrapper of its own */
+    bool cold; /* a zygote failed to take it: not again */
+    uint64_t zygote; /* which one: warm_serial() */
+    bool stale;      /* its rules changed after it was prepared: prepare it again */
+    bool hung_up;    /* our half of its control connection is closed */
     char *plan;
     struct strv guards; /* what process 1 inside guards (wire/helper) */
     struct err *failure;
@@ -118,7 +124,8 @@ struct managed {
     struct alarm idle;
     uint64_t active_ms; /* of the loop's clock: last output or input */
     struct watch in, out, err, control, pidfd;
-    int terminal; /* our side of a terminal that nobody inside holds any more; -1 = none */
+    struct rules rules; /* to its own egress proxy */
+    int terminal;       /* our side of a terminal that nobody inside holds any more; -1 = none */
     pid_t pid;
     int init_fd;         /* of process 1 inside, from its receipt to its last word; -1 = none */
     struct sweep *sweep; /* in its place */
@@ -129,6 +136,7 @@ struct managed {
     struct buf input; /* waits for stdin */
     bool input_eof;   /* stdin ends after `input` */
     struct outlog log;
+    struct follow follow;
     struct buf line;  /* control line in the making */
     struct buf words; /* bubblewrap's text */
 
@@ -138,10 +146,12 @@ struct managed {
     char *output_failed;         /* sentence for run_status; NULL = not made yet */
     bool kill_asked;             /* process 1 was told to KILL; the wrapper is next */
     struct managed_end end;
-    uint64_t started_ms, ended_ms;
-    uint64_t retired_ms;             /* by the loop's clock */
-    const char **removed, **created; /* views of end's lists for run_status */
-    const char **denials;            /* view of end.denials */
+    /* By the monotonic clock: when its start was ordered, it was executed, it ended; 0 = not yet.
+     */
+    uint64_t ordered_us, began_us, over_us;
+    uint64_t started_us, ended_us;                      /* the last two by the wall clock */
+    uint64_t retired_ms;                                /* by the loop's clock */
+    const char **left, **removed, **created, **denials; /* views of end's lists for run_status */
     struct list waiters;
 };
 
@@ -153,12 +163,21 @@ void managed_await_turn(struct managed *m, uint64_t wait_ms);
 void managed_feed(struct managed *m, enum process_event event);
 /* Kill what is alive, close everything, answer nobody; the record goes when its handles have. */
 void managed_free(struct managed *m);
+/* Prepared, and not to be run. */
+void managed_discard_plan(struct managed *m);
 /* Milliseconds since the epoch. */
 uint64_t managed_wall_ms(void);
+/* By the monotonic clock, which process 1 inside has, too. */
+uint64_t managed_clock_us(void);
+/* What process 1 inside says about a moment, as far as it can be true: not before `earliest`, not
+ * after now. Else now. */
+uint64_t managed_told_us(uint64_t told_us, uint64_t earliest_us);
 bool managed_is_live(const struct managed *m);
 
 /* launch.c: start it; feeds PREPARED, STARTED or REFUSED. */
 void launch_prepare(struct managed *m);
+/* Nobody wants that answer of `prepare` any more: take away what it names. */
+void launch_discard_answer(const char *text, size_t n);
 /* It waits in PREPARING for a warm sandbox that is being made: launch_prepare() is due again. */
 bool launch_awaits_warm(const struct managed *m);
 /* The zygote did not take it, so it has not run: start it cold. False when that is not so. */
@@ -173,6 +192,10 @@ void launch_fail_exec(struct managed *m, int errnum);
 /* stdio.c */
 void stdio_on_output(struct watch *w, void *owner);
 void stdio_on_input(struct watch *w, void *owner);
+/* Wait for output. In a sandbox a command is listened to when it is known to run: process 1 says so
+ * when it has not ended within a millisecond, and what one that ends before has written is read at
+ * its end, so that it does not wake us three times. */
+void stdio_listen(struct managed *m);
 /* Read what is in the pipes now, within a bound. */
 void stdio_drain(struct managed *m);
 bool stdio_at_eof(const struct managed *m);

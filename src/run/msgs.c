@@ -192,6 +192,31 @@ void msgs_exec_from(struct runmsg_exec *m, struct run_exec *ret)
     };
 }
 
+void msgs_rules(const struct workspace *ws, struct runmsg_rules *ret)
+{
+    struct buf text = BUF_INIT;
+    struct jsonw w;
+    jsonw_init(&w, &text);
+    egress_policy_write(&ws->egress, &w);
+    *ret = (struct runmsg_rules){mem_strdup(ws->id), buf_steal(&text)};
+}
+
+void msgs_ruled(const struct run_rules *outcome, struct runmsg_ruled *ret)
+{
+    *ret = (struct runmsg_ruled){.why = mem_strdup(outcome->why)};
+    for (size_t i = 0; outcome->changed[i] != NULL; i++)
+        strv_add(&ret->changed, outcome->changed[i]);
+    for (size_t i = 0; outcome->others[i] != NULL; i++)
+        strv_add(&ret->others, outcome->others[i]);
+}
+
+void msgs_ruled_from(struct runmsg_ruled *m, struct run_rules *ret)
+{
+    *ret = (struct run_rules){.changed = (const char *const *)strv_array(&m->changed),
+                              .others = (const char *const *)strv_array(&m->others),
+                              .why = m->why == NULL ? "" : m->why};
+}
+
 void msgs_read(const struct run_read *x, struct runmsg_read *ret)
 {
     *ret = (struct runmsg_read){
@@ -261,6 +286,8 @@ void msgs_status(const struct run_status *s, struct runmsg_status *ret)
         .serial = s->serial,
         .sequence = s->sequence,
     };
+    for (size_t i = 0; s->background_pids != NULL && s->background_pids[i] != NULL; i++)
+        strv_add(&ret->background_pids, s->background_pids[i]);
     for (size_t i = 0; s->removed != NULL && s->removed[i] != NULL; i++)
         strv_add(&ret->removed, s->removed[i]);
     for (size_t i = 0; s->denials != NULL && s->denials[i] != NULL; i++)
@@ -304,6 +331,7 @@ void msgs_status_from(struct runmsg_status *m, struct run_status *ret)
         .shares_network = m->shares_network,
         .serial = m->serial,
         .sequence = m->sequence,
+        .background_pids = (const char *const *)strv_array(&m->background_pids),
         .removed = (const char *const *)strv_array(&m->removed),
         .denials = (const char *const *)strv_array(&m->denials),
         .weaker = or_empty(m->weaker),
@@ -321,6 +349,7 @@ void msgs_page(const struct run_page *p, struct runmsg_page *ret)
         .lost = p->lost,
     };
     buf_put(&ret->bytes, p->bytes, p->len);
+    ret->n_bytes = p->len;
     msgs_status(&p->status, &ret->status);
 }
 

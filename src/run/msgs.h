@@ -21,6 +21,11 @@ void msgs_exec_from(struct runmsg_exec *m, struct run_exec *ret);
  * root cannot be opened or is another directory than the sender's, CONFIG_INVALID. */
 struct workspace *msgs_workspace_new(const struct runmsg_workspace *m, struct err *e);
 
+/* The workspace's egress rules, as they are now. */
+void msgs_rules(const struct workspace *ws, struct runmsg_rules *ret);
+void msgs_ruled(const struct run_rules *outcome, struct runmsg_ruled *ret);
+void msgs_ruled_from(struct runmsg_ruled *m, struct run_rules *ret);
+
 void msgs_read(const struct run_read *x, struct runmsg_read *ret);
 void msgs_read_from(const struct runmsg_read *m, struct run_read *ret);
 

@@ -2,6 +2,7 @@
 #include "run/outlog.h"
 
 #include "base/mem.h"
+#include "base/scan.h"
 #include "base/utf8.h"
 
 #include <string.h>
@@ -131,19 +132,16 @@ static void tag(struct outlog *l, size_t at, size_t n, bool is_stderr)
     }
 }
 
-/* All output passes here, so eight bytes at a time: a zero byte where there was a newline. The
- * usual trick marks a byte behind a marked one wrongly, so the carry is kept inside each byte. */
+/* All output passes here. */
 static uint32_t count_lines(const char *bytes, size_t n)
 {
-    const uint64_t low = UINT64_C(0x7f7f7f7f7f7f7f7f);
     uint32_t lines = 0;
     size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        uint64_t v;
-        memcpy(&v, bytes + i, 8);
-        v ^= UINT64_C(0x0a0a0a0a0a0a0a0a);
-        uint64_t marks = ~(((v & low) + low) | v | low);
-        lines += (uint32_t)((marks >> 7) * UINT64_C(0x0101010101010101) >> 56);
+    while (n - i >= SCAN_BYTES) {
+        size_t step = n - i < SCAN_COUNT_MAX ? n - i : SCAN_COUNT_MAX;
+        step -= step % SCAN_BYTES;
+        lines += (uint32_t)scan_count(bytes + i, step, '\n');
+        i += step;
     }
     for (; i < n; i++)
         lines += bytes[i] == '\n';
@@ -163,21 +161,42 @@ static void spill_block(struct outlog *l)
     l->counted_to += SPILL_BLOCK;
 }
 
+static void make_room(struct outlog *l, size_t n)
+{
+    while (l->total + n > l->counted_to + RUN_RING_BYTES)
+        spill_block(l);
+}
+
+/* They are in the ring, in one piece. */
+void outlog_commit(struct outlog *l, enum run_stream stream, size_t n)
+{
+    if (stream == RUN_STDERR && l->tags == NULL && n > 0)
+        l->tags = mem_zalloc(l->cap / 8, 1);
+    if (l->tags != NULL)
+        tag(l, (size_t)(l->total & (l->cap - 1)), n, stream == RUN_STDERR);
+    l->total += n;
+}
+
+char *outlog_room(struct outlog *l, size_t *ret_n)
+{
+    if (l->cap < RUN_RING_BYTES)
+        return NULL;
+    size_t at = (size_t)(l->total & (l->cap - 1));
+    *ret_n = l->cap - at < SPILL_BLOCK ? l->cap - at : SPILL_BLOCK;
+    make_room(l, *ret_n);
+    return l->ring + at;
+}
+
 /* At most SPILL_BLOCK bytes. */
 static void append_piece(struct outlog *l, enum run_stream stream, const char *from, size_t n)
 {
     grow(l, n);
-    while (l->total + n > l->counted_to + RUN_RING_BYTES)
-        spill_block(l);
-    if (stream == RUN_STDERR && l->tags == NULL && n > 0)
-        l->tags = mem_zalloc(l->cap / 8, 1);
+    make_room(l, n);
     while (n > 0) {
         size_t at = (size_t)(l->total & (l->cap - 1));
         size_t step = n < l->cap - at ? n : l->cap - at;
         memcpy(l->ring + at, from, step);
-        if (l->tags != NULL)
-            tag(l, at, step, stream == RUN_STDERR);
-        l->total += step;
+        outlog_commit(l, stream, step);
         from += step;
         n -= step;
     }
@@ -339,12 +358,31 @@ static bool jump(const struct outlog *l, struct reading *r, bool *lost)
     return true;
 }
 
+/* Of both streams, and what is asked for is in the file: straight to where it belongs. */
+static bool take_spilled(const struct outlog *l, struct reading *r)
+{
+    uint64_t end = 0;
+    if (r->stream != RUN_COMBINED || r->at >= ring_from(l) || !spill_has(&l->spill, r->at, &end))
+        return false;
+    size_t room = r->max - (r->out->len - r->before);
+    size_t n = SPILL_BLOCK - (size_t)(r->at % SPILL_BLOCK);
+    n = n < room ? n : room;
+    if (spill_read(&l->spill, r->at, buf_reserve(r->out, n), n) < 0)
+        return false;
+    buf_commit(r->out, n);
+    tail_note(&r->tail, r->at, n);
+    r->at += n;
+    return true;
+}
+
 static void fill(const struct outlog *l, struct reading *r, bool whole_chars, bool *lost)
 {
     __attribute__((cleanup(room_fini))) struct room room = {0};
     while (r->at < l->total && !is_full(r)) {
         uint64_t asked = r->at;
         struct piece p;
+        if (take_spilled(l, r))
+            continue;
         if (!jump(l, r, lost))
             return;
         if (!get_piece(l, r->at, &room, &p)) {

@@ -45,6 +45,12 @@ void outlog_fini(struct outlog *l);
 /* `stream` is RUN_STDOUT or RUN_STDERR. */
 void outlog_append(struct outlog *l, enum run_stream stream, const void *bytes, size_t n);
 
+/* Room for the next bytes, to be read into it directly: at most SPILL_BLOCK. NULL while the log is
+ * small: then outlog_append() is for them. */
+char *outlog_room(struct outlog *l, size_t *ret_n);
+/* n bytes were put there. */
+void outlog_commit(struct outlog *l, enum run_stream stream, size_t n);
+
 /* The bytes that come now come at that time (milliseconds, wall clock). */
 void outlog_mark(struct outlog *l, uint64_t ms);
 

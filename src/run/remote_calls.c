@@ -49,6 +49,9 @@ static void tell_failure(struct call_out *c, const struct err *e)
         snprintf(broken.detail, sizeof(broken.detail), "%.500s", e->message);
         c->fn.probe(c->user, &broken);
         return;
+    case RUNMSG_RULES:
+        c->fn.rules(c->user, NULL, e);
+        return;
     case RUNMSG_WARM: /* not known is an answer */
         c->fn.warm(c->user, RUN_WARM_UNKNOWN);
         return;
@@ -96,6 +99,13 @@ static void tell_page(struct call_out *c, struct runmsg_page *m)
     c->fn.page(c->user, &page, NULL);
 }
 
+static void tell_rules(struct call_out *c, struct runmsg_ruled *m)
+{
+    struct run_rules outcome;
+    msgs_ruled_from(m, &outcome);
+    c->fn.rules(c->user, &outcome, NULL);
+}
+
 static void tell(struct remote *r, struct call_out *c, void *data)
 {
     switch (c->op) {
@@ -114,6 +124,9 @@ static void tell(struct remote *r, struct call_out *c, void *data)
     case RUNMSG_PROBE:
         take_probe(r, data);
         c->fn.probe(c->user, &r->probe);
+        return;
+    case RUNMSG_RULES:
+        tell_rules(c, data);
         return;
     case RUNMSG_WARM:
         c->fn.warm(c->user, (enum run_warm)((struct runmsg_warmth *)data)->state);

@@ -54,6 +54,7 @@ struct call_out {
         run_list_fn list;
         run_probe_fn probe;
         run_warm_fn warm;
+        run_rules_fn rules;
     } fn;
     void *user;
     bool silent; /* nobody wants the answer: cancelled, or ours */

@@ -184,6 +184,19 @@ static run_ticket remote_warm(struct runner *base, const char *workspace_id, run
     return call_dispatch(remote_of(base), c, &m);
 }
 
+static run_ticket remote_rules(struct runner *base, const struct workspace *ws, run_rules_fn done,
+                               void *user)
+{
+    struct remote *r = remote_of(base);
+    struct err e;
+    (void)remote_reach(r, false, &e);
+    struct call_out *c = call_new(r, RUNMSG_RULES, user);
+    c->fn.rules = done;
+    struct runmsg m = {0};
+    msgs_rules(ws, runmsg_new_data(&m, RUNMSG_REQUEST, RUNMSG_RULES));
+    return call_dispatch(r, c, &m);
+}
+
 /* The request may be answered while this is under way: then an exec is ended on its answer. */
 static void remote_cancel(struct runner *base, run_ticket ticket)
 {
@@ -219,6 +232,7 @@ const struct runner_ops remote_ops = {
     .list = remote_list,
     .probe = remote_probe,
     .warm = remote_warm,
+    .rules = remote_rules,
     .cancel = remote_cancel,
     .free = remote_free,
 };

@@ -61,6 +61,11 @@ run_ticket runner_warm(struct runner *r, const char *workspace_id, run_warm_fn d
     return r->ops->warm(r, workspace_id, done, user);
 }
 
+run_ticket runner_rules(struct runner *r, const struct workspace *ws, run_rules_fn done, void *user)
+{
+    return r->ops->rules(r, ws, done, user);
+}
+
 void runner_cancel(struct runner *r, run_ticket ticket)
 {
     if (ticket != 0)

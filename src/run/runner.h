@@ -42,9 +42,10 @@
 #define RUN_STDIN_MAX (1u << 20)
 /* Longest long poll. */
 #define RUN_WAIT_MAX_MS 600000u
-/* One page of output: default and largest. */
+/* One page of output: default and largest. (An answer of 1 MiB no longer fits into what the
+ * programs keep of freed storage, and was slower for it.) */
 #define RUN_PAGE_DEFAULT 32768u
-#define RUN_PAGE_MAX RUN_RING_BYTES
+#define RUN_PAGE_MAX (512u << 10)
 /* From TERM to KILL when a process is ended by us, and the longest to ask for. */
 #define RUN_GRACE_MS 500u
 #define RUN_GRACE_MAX_MS 60000u
@@ -52,10 +53,14 @@
 #define RUN_LIST_MAX 100u
 /* Shown of a command in a list. */
 #define RUN_COMMAND_SHOWN 200u
+/* Of the processes that a command left behind, so many are named. */
+#define RUN_BACKGROUND_NAMED_MAX 16u
 /* Output kept in a private file per process beyond the ring: half of it the head, half the tail. */
 #define RUN_SPILL_BYTES (32u << 20)
 /* The same over all processes of a runner. */
 #define RUN_SPILL_TOTAL_BYTES (1u << 30)
+/* Kept there beyond that, of all processes, for readers that follow (run/follow) and are behind. */
+#define RUN_SPILL_FOLLOW_BYTES (1u << 30)
 
 /* A process that the gateway starts for itself (the search program of a call) has an id that begins
  * like this. It changes nothing, so it does not wait for an exclusive command; lists do not show
@@ -132,14 +137,17 @@ struct run_status {
     uint64_t cpu_us, max_rss_kib; /* of the whole command; 0 while unknown */
     uint32_t background;          /* descendants that were left at its end */
     bool background_alive;        /* some of them still run; else they were killed or have ended */
-    const char *const *removed;   /* protected names it created, taken away; NULL-terminated */
-    const char *const *denials;   /* what was refused, lines of wire/denial; known at the end */
-    const char *weaker;           /* walls that an operator gave up for it; "" = none */
-    const char *const *created;   /* repositories it made and left; NULL-terminated */
-    bool shares_network;          /* its loopback is the one of its workspace's warm commands */
-    const char *command;          /* the beginning of its argv, for people */
-    uint64_t serial;              /* in order of the starts, from 1 */
-    uint64_t sequence;            /* grows with every change of this process */
+    /* The first RUN_BACKGROUND_NAMED_MAX of them, "PID NAME": numbered as the command saw them (in
+     * its sandbox; else the host's), named as they call themselves. NULL-terminated. */
+    const char *const *background_pids;
+    const char *const *removed; /* protected names it created, taken away; NULL-terminated */
+    const char *const *denials; /* what was refused, lines of wire/denial; known at the end */
+    const char *weaker;         /* walls that an operator gave up for it; "" = none */
+    const char *const *created; /* repositories it made and left; NULL-terminated */
+    bool shares_network;        /* its loopback is the one of its workspace's warm commands */
+    const char *command;        /* the beginning of its argv, for people */
+    uint64_t serial;            /* in order of the starts, from 1 */
+    uint64_t sequence;          /* grows with every change of this process */
     uint64_t idle_timeout_ms;
     bool stopped;              /* by our signal, and not continued */
     uint64_t output_dropped;   /* bytes between head and tail that nobody can read any more */
@@ -201,6 +209,16 @@ typedef void (*run_list_fn)(void *user, const struct run_listing *list, const st
 typedef void (*run_probe_fn)(void *user, const struct probe_result *result);
 typedef void (*run_warm_fn)(void *user, enum run_warm warm);
 
+/* What became of new egress rules where commands run: those that obey them now, and those for which
+ * that is not so, with the first reason why ("" = none). Ids, NULL-terminated. */
+struct run_rules {
+    const char *const *changed;
+    const char *const *others;
+    const char *why;
+};
+typedef void (*run_rules_fn)(void *user, const struct run_rules *outcome,
+                             const struct err *failure);
+
 /* Names a pending call for runner_cancel(); 0 = the call has already answered. */
 typedef uint64_t run_ticket;
 
@@ -220,6 +238,8 @@ struct runner_ops {
     run_ticket (*list)(struct runner *r, const struct run_list *x, run_list_fn done, void *user);
     void (*probe)(struct runner *r, run_probe_fn done, void *user);
     run_ticket (*warm)(struct runner *r, const char *workspace_id, run_warm_fn done, void *user);
+    run_ticket (*rules)(struct runner *r, const struct workspace *ws, run_rules_fn done,
+                        void *user);
     void (*cancel)(struct runner *r, run_ticket ticket);
     void (*free)(struct runner *r);
 };
@@ -271,6 +291,14 @@ void runner_probe(struct runner *r, run_probe_fn done, void *user);
 
 /* Does a command of this workspace start warm now? RUN_WARM_UNKNOWN when the runner cannot tell. */
 run_ticket runner_warm(struct runner *r, const char *workspace_id, run_warm_fn done, void *user);
+
+/* ws->egress was replaced: bring it to the workspace's commands that run and have a network. New
+ * connections are judged by it from the answer on, and what stands and is refused by it is closed;
+ * commands that start later have it anyway. A command that is just being started starts with it.
+ * `ws` may go before the answer. Errors: LIMIT_EXCEEDED, RUNNER_UNAVAILABLE, RUNNER_LOST (who obeys
+ * is not known). */
+run_ticket runner_rules(struct runner *r, const struct workspace *ws, run_rules_fn done,
+                        void *user);
 
 void runner_cancel(struct runner *r, run_ticket ticket);
 

@@ -29,26 +29,54 @@ static void at_end(struct managed *m, struct watch *w)
         watch_close(w);
 }
 
+/* One read, into the log. As read(2). */
+static ssize_t read_once(struct managed *m, struct watch *w, enum run_stream stream,
+                         size_t *ret_max)
+{
+    size_t max = MANAGED_READ_BYTES;
+    char *to = outlog_room(&m->log, &max);
+    ssize_t n = fd_read(w->fd, to != NULL ? to : m->home->scratch, max);
+    *ret_max = max;
+    if (n <= 0)
+        return n;
+    outlog_mark(&m->log, managed_wall_ms());
+    if (to != NULL)
+        outlog_commit(&m->log, stream, (size_t)n);
+    else
+        outlog_append(&m->log, stream, m->home->scratch, (size_t)n);
+    return n;
+}
+
+/* What a reader who follows has not read is kept for him. */
+static void note_followers(struct managed *m)
+{
+    uint64_t from = 0;
+    if (follow_from(&m->follow, uv_now(m->home->loop) + 1, &from))
+        spill_follow(&m->log.spill, from);
+    else
+        spill_unfollow(&m->log.spill);
+}
+
 /* Up to `reads` reads. True when something came. Closes the watch at its end; a terminal's end is
  * EIO. */
 static bool pump(struct managed *m, struct watch *w, int reads)
 {
     enum run_stream stream = w == &m->err ? RUN_STDERR : RUN_STDOUT;
     bool got = false;
+    note_followers(m);
     while (w->fd >= 0 && reads-- > 0) {
-        ssize_t n = fd_read(w->fd, m->home->scratch, MANAGED_READ_BYTES);
+        size_t max = 0;
+        ssize_t n = read_once(m, w, stream, &max);
         if (n == -EAGAIN)
             break;
         if (n <= 0) {
             at_end(m, w);
             break;
         }
-        outlog_mark(&m->log, managed_wall_ms());
-        outlog_append(&m->log, stream, m->home->scratch, (size_t)n);
         m->active_ms = uv_now(m->home->loop);
         got = true;
         /* A short read has emptied the pipe: asking again would only say so. */
-        if ((size_t)n < MANAGED_READ_BYTES && !m->tty)
+        if ((size_t)n < max && !m->tty)
             break;
     }
     return got;
@@ -64,6 +92,15 @@ void stdio_on_output(struct watch *w, void *owner)
         wait_check(m);
     if (stdio_at_eof(m))
         managed_feed(m, PROCESS_ON_DRAINED);
+}
+
+void stdio_listen(struct managed *m)
+{
+    struct watch *const both[] = {&m->out, &m->err};
+    for (size_t i = 0; i < ARRAY_LEN(both); i++) {
+        if (both[i]->fd >= 0)
+            watch_want(both[i], both[i]->events | UV_READABLE);
+    }
 }
 
 void stdio_drain(struct managed *m)

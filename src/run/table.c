@@ -169,7 +169,8 @@ struct managed *table_get(const struct table *t, const char *id, struct err *e)
                 id, RUN_RETAIN_MS / 1000u, RUN_RETAIN_MAX);
     else
         err_set(e, ERR_PROCESS_NOT_FOUND,
-                "there is no process '%.80s': ids come from exec_command and end with the server",
+                "there is no process '%.80s': ids come from exec_command and are known as long as "
+                "what runs the commands lives: the server, or its worker",
                 id);
     return NULL;
 }

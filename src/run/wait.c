@@ -79,8 +79,9 @@ void status_fill(struct managed *m, struct run_status *ret)
         .eof = over || stdio_at_eof(m),
         .output_total = m->log.total,
         .output_retained_from = outlog_retained_from(&m->log),
-        .started_ms = m->started_ms,
+        .started_ms = m->started_us / 1000u,
         .timeout_ms = m->timeout_ms,
+        .background_pids = nothing,
         .removed = nothing,
         .created = nothing,
         .background_alive = ended && !over,
@@ -101,10 +102,16 @@ void status_fill(struct managed *m, struct run_status *ret)
     ret->exit_code = m->end.exit_code;
     ret->signal = m->end.signal;
     ret->reason = m->end.reason == NULL ? "" : m->end.reason;
-    ret->ended_ms = m->ended_ms;
+    /* Both in whole milliseconds of one count, so that their difference is the time it took. */
+    ret->ended_ms = ret->started_ms;
+    if (m->started_us > 0 && m->ended_us > m->started_us)
+        ret->ended_ms += (m->ended_us - m->started_us) / 1000u;
+    else
+        ret->ended_ms = m->ended_us / 1000u;
     ret->cpu_us = m->end.cpu_us;
     ret->max_rss_kib = m->end.max_rss_kib;
     ret->background = m->end.background;
+    ret->background_pids = fill_names(&m->left, &m->end.left);
     ret->removed = fill_names(&m->removed, &m->end.removed);
     ret->created = fill_names(&m->created, &m->end.created);
     ret->denials = fill_names(&m->denials, &m->end.denials);
@@ -166,6 +173,8 @@ static bool look(struct managed *m, const struct run_read *x, struct buf *bytes,
         .time_ms = outlog_time(&m->log, page.start),
     };
     status_fill(m, &ret->status);
+    if (x->from == RUN_FROM_OFFSET && !x->until_exit)
+        follow_note(&m->follow, cursor, page.cursor, uv_now(m->home->loop) + 1);
     return ended || x->wait_ms == 0 || (x->until_exit ? m->kept : ret->len > 0);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "run/grave.h"
+#include "run/places.h"
 #include "sys/fd.h"
 #include "sys/scm.h"
 #include "sys/session.h"
@@ -16,6 +17,8 @@
 
 /* Where the control socket is in the helper. */
 #define CONTROL_FD 3
+/* And the egress proxy's, for new rules. */
+#define RULES_FD 4
 
 enum phase {
     PREPARING,
@@ -33,77 +36,31 @@ struct zygote {
     struct watch control, pidfd;
     enum phase phase;
     char *workspace_id;
-    struct buf key; /* the request that it was made for */
+    uint64_t serial;
+    struct buf key;     /* the request that it was made for, without the egress rules */
+    char *policy;       /* these, as they are in force in it; "" = a restricted network */
+    struct rules rules; /* to its egress proxy */
     uint64_t print;
     struct call *prepare;
     char *plan;
     struct strv guards; /* what its commands are kept from making (wire/helper) */
     char words[256];    /* the last thing it said that is not an event */
+    uint64_t ready_ms;
     uint64_t used_ms;
 };
 
 struct warm {
     struct home *home;
+    struct places places;
+    uint64_t next_serial;
     struct list zygotes; /* in every phase */
     size_t n;
 };
 
 /* ---- what a view is built from ---- */
 
-struct printer {
-    uint64_t hash;
-};
-
-static void mix(struct printer *p, const void *data, size_t n)
-{
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < n; i++)
-        p->hash = (p->hash ^ bytes[i]) * 0x100000001b3ull;
-}
-
-/* Which thing stands at `path`, not what is in it; but a file may be a pointer (.git). */
-static void mix_place(struct printer *p, const char *path)
-{
-    struct stat st;
-    int rc = lstat(path, &st) < 0 ? errno : 0;
-    mix(p, &rc, sizeof(rc));
-    if (rc != 0)
-        return;
-    mode_t kind = st.st_mode & S_IFMT;
-    mix(p, &st.st_dev, sizeof(st.st_dev));
-    mix(p, &st.st_ino, sizeof(st.st_ino));
-    mix(p, &kind, sizeof(kind));
-    if (kind == S_IFDIR)
-        return;
-    mix(p, &st.st_size, sizeof(st.st_size));
-    mix(p, &st.st_ctim, sizeof(st.st_ctim));
-}
-
-static void mix_places(struct printer *p, const struct strv *paths)
-{
-    for (size_t i = 0; i < paths->len; i++)
-        mix_place(p, paths->items[i]);
-}
-
-static uint64_t print_view(const struct view *v)
-{
-    struct printer p = {0xcbf29ce484222325ull};
-    mix_place(&p, v->workspace);
-    for (size_t i = 0; i < v->protect.len; i++) {
-        autofree char *path = mem_printf("%s/%s", v->workspace, v->protect.items[i]);
-        mix_place(&p, path);
-    }
-    for (size_t i = 0; i < v->n_mounts; i++)
-        mix_place(&p, v->mounts[i].path);
-    mix_places(&p, &v->hidden);
-    mix_places(&p, &v->devices);
-    for (size_t i = 0; view_etc_secrets[i] != NULL; i++)
-        mix_place(&p, view_etc_secrets[i]);
-    return p.hash;
-}
-
 /* The request for a zygote: this one without its command. Nothing of the command's may get in. */
-static void write_key(const struct helper_request *r, struct buf *out)
+static void write_request(const struct helper_request *r, struct buf *out)
 {
     char *const nothing[] = {(char *)"zygote", NULL};
     struct helper_request k = *r;
@@ -114,6 +71,23 @@ static void write_key(const struct helper_request *r, struct buf *out)
     k.argv = (struct strv){(char **)nothing, 1, 1};
     k.env = (struct strv){0};
     helper_request_write(&k, out);
+}
+
+static void write_key(const struct helper_request *r, struct buf *out)
+{
+    struct helper_request k = *r;
+    k.egress = (struct egress_policy){0};
+    write_request(&k, out);
+}
+
+static char *policy_of(const struct helper_request *r)
+{
+    struct buf text = BUF_INIT;
+    struct jsonw w;
+    jsonw_init(&w, &text);
+    if (r->network == HELPER_NETWORK_ENABLED)
+        egress_policy_write(&r->egress, &w);
+    return buf_steal(&text);
 }
 
 static bool key_is(const struct zygote *z, const struct buf *key)
@@ -127,6 +101,7 @@ static void on_gone(struct anchor *a)
 {
     struct zygote *z = container_of(a, struct zygote, anchor);
     buf_fini(&z->key);
+    free(z->policy);
     free(z->workspace_id);
     free(z->plan);
     strv_fini(&z->guards);
@@ -136,6 +111,7 @@ static void on_gone(struct anchor *a)
 static void leave(struct zygote *z)
 {
     list_remove(&z->link);
+    rules_close(&z->rules);
     alarm_close(&z->alarm);
     anchor_leave(&z->anchor, on_gone);
 }
@@ -167,14 +143,14 @@ static void give_up(struct zygote *z)
 }
 
 static struct zygote *new_zygote(struct warm *w, const char *workspace_id, const struct buf *key,
-                                 uint64_t print);
+                                 const char *policy, uint64_t print);
 
 /* The same, and none for a while. One that was ready may have commands, so it is not killed. */
 static void fail(struct zygote *z, const char *what)
 {
     struct warm *w = z->warm;
     log_info("no warm sandbox for workspace '%s': %s; commands start cold", z->workspace_id, what);
-    struct zygote *rest = new_zygote(w, z->workspace_id, &z->key, z->print);
+    struct zygote *rest = new_zygote(w, z->workspace_id, &z->key, z->policy, z->print);
     w->n--;
     rest->phase = RESTING;
     alarm_set(&rest->alarm, WARM_RETRY_MS);
@@ -228,7 +204,7 @@ static void on_said(struct zygote *z, const char *line, size_t n)
     helper_verdict_read(line, n > 0 && line[n - 1] == '\n' ? n - 1 : n, &v);
     if (v.event == HELPER_STARTED && z->phase == STARTING) {
         z->phase = READY;
-        z->used_ms = uv_now(z->warm->home->loop);
+        z->ready_ms = z->used_ms = uv_now(z->warm->home->loop);
         alarm_set(&z->alarm, WARM_IDLE_MS);
         return;
     }
@@ -246,23 +222,44 @@ static void on_control(struct watch *w, void *owner)
         fail(z, z->words[0] != '\0' ? z->words : "it ended");
 }
 
+/* The proxy has said whether it obeys other rules now. */
+static void on_rules(struct rules *r, bool in_force, const char *policy)
+{
+    struct zygote *z = container_of(r, struct zygote, rules);
+    if (in_force) {
+        free(z->policy);
+        z->policy = mem_strdup(policy);
+    } else if (z->phase == READY) {
+        give_up(z);
+    }
+}
+
 static int spawn_zygote(struct zygote *z, int *ret_control, struct spawned *ret)
 {
     const struct home *home = z->warm->home;
-    char *const argv[] = {
-        (char *)home->helper, (char *)"run", (char *)"--plan", z->plan, (char *)"--control-fd",
-        (char *)"3",          NULL};
+    autofd int rules = -1;
     int pair[2];
-    int rc = scm_pair(pair);
+    int rc = z->policy[0] != '\0' ? rules_open(&z->rules, home->loop, &z->anchor, &rules) : 0;
+    if (rc == 0)
+        rc = scm_pair(pair);
     if (rc < 0)
         return rc;
-    const int fds[CONTROL_FD + 1] = {-1, -1, -1, pair[1]};
+    char *const argv[] = {(char *)home->helper,
+                          (char *)"run",
+                          (char *)"--plan",
+                          z->plan,
+                          (char *)"--control-fd",
+                          (char *)"3",
+                          rules < 0 ? NULL : (char *)"--rules-fd",
+                          (char *)"4",
+                          NULL};
+    const int fds[RULES_FD + 1] = {-1, -1, -1, pair[1], rules};
     const struct spawn_options o = {
         .path = home->helper,
         .argv = argv,
         .env = home->helper_env,
         .fds = fds,
-        .n_fds = CONTROL_FD + 1,
+        .n_fds = rules < 0 ? CONTROL_FD + 1 : RULES_FD + 1,
         .cwd_fd = -1,
         .new_session = true,
     };
@@ -308,7 +305,7 @@ static void on_prepared(void *user, const struct call_answer *a)
 }
 
 static struct zygote *new_zygote(struct warm *w, const char *workspace_id, const struct buf *key,
-                                 uint64_t print)
+                                 const char *policy, uint64_t print)
 {
     struct zygote *z = mem_new(struct zygote);
     list_append(&w->zygotes, &z->link);
@@ -316,6 +313,10 @@ static struct zygote *new_zygote(struct warm *w, const char *workspace_id, const
     z->warm = w;
     z->workspace_id = mem_strdup(workspace_id);
     buf_put(&z->key, buf_bytes(key), key->len);
+    z->policy = mem_strdup(policy);
+    z->serial = ++w->next_serial;
+    rules_init(&z->rules);
+    z->rules.settled = on_rules;
     z->print = print;
     watch_init(&z->control);
     watch_init(&z->pidfd);
@@ -323,7 +324,7 @@ static struct zygote *new_zygote(struct warm *w, const char *workspace_id, const
     return z;
 }
 
-static void prepare(struct zygote *z)
+static void prepare(struct zygote *z, const struct helper_request *r)
 {
     struct home *home = z->warm->home;
     struct err e;
@@ -335,8 +336,9 @@ static void prepare(struct zygote *z)
         .argv = argv,
         .env = home->helper_env,
         .limit_ms = CALL_LIMIT_MS,
+        .unwanted = launch_discard_answer,
     };
-    buf_put(&text, buf_bytes(&z->key), z->key.len);
+    write_request(r, &text);
     z->prepare = call_start(&o, &text, on_prepared, z, &e);
     if (z->prepare == NULL)
         fail(z, e.message);
@@ -355,18 +357,29 @@ static struct zygote *find(const struct warm *w, const char *workspace_id)
     return NULL;
 }
 
+static bool has_stale_credentials(const struct zygote *z, const struct workspace *ws)
+{
+    uint64_t age_ms = uv_now(z->warm->home->loop) - z->ready_ms;
+    return z->phase == READY && ws->egress.inject.len > 0 && age_ms >= WARM_CREDENTIALS_MS;
+}
+
 bool warm_ready(struct warm *w, const struct workspace *ws, const struct helper_request *r)
 {
     autobuf key = BUF_INIT;
     write_key(r, &key);
-    uint64_t print = print_view(&r->view);
+    uint64_t print = places_print(&w->places, &r->view);
     struct zygote *z = find(w, ws->id);
-    if (z != NULL && key_is(z, &key) && (z->print == print || z->phase == RESTING))
+    autofree char *policy = policy_of(r);
+    bool same = z != NULL && key_is(z, &key) && !has_stale_credentials(z, ws) &&
+                (z->print == print || z->phase == RESTING);
+    if (same && rules_is_busy(&z->rules)) /* it obeys others, or will in a moment */
+        return false;
+    if (same && str_eq(z->policy, policy))
         return z->phase == READY;
     if (z != NULL)
         give_up(z);
     if (w->n < WARM_MAX)
-        prepare(new_zygote(w, ws->id, &key, print));
+        prepare(new_zygote(w, ws->id, &key, policy, print), r);
     return false;
 }
 
@@ -397,7 +410,26 @@ void warm_give_up(struct warm *w, const struct workspace *ws)
 bool warm_is_coming(const struct warm *w, const char *workspace_id)
 {
     struct zygote *z = w == NULL ? NULL : find(w, workspace_id);
-    return z != NULL && (z->phase == PREPARING || z->phase == STARTING);
+    return z != NULL && (z->phase == PREPARING || z->phase == STARTING || rules_is_busy(&z->rules));
+}
+
+uint64_t warm_serial(const struct warm *w, const char *workspace_id)
+{
+    struct zygote *z = w == NULL ? NULL : find(w, workspace_id);
+    return z == NULL ? 0 : z->serial;
+}
+
+void warm_each_rules(struct warm *w, const char *workspace_id,
+                     void (*one)(void *user, struct rules *rules, uint64_t serial), void *user)
+{
+    if (w == NULL)
+        return;
+    list_each (it, &w->zygotes) {
+        struct zygote *z = container_of(it, struct zygote, link);
+        bool runs = z->phase == READY || z->phase == OVER;
+        if (runs && rules_is_open(&z->rules) && str_eq(z->workspace_id, workspace_id))
+            one(user, &z->rules, z->serial);
+    }
 }
 
 bool warm_is_on(const struct warm *w, const char *workspace_id)
@@ -428,5 +460,7 @@ void warm_free(struct warm *w)
         else
             give_up(z);
     }
+    if (w != NULL)
+        places_fini(&w->places);
     free(w);
 }

@@ -4,7 +4,8 @@
  * sandbox/zygote). Later ones are handed to it, if it still is what a cold start would build: the
  * same request but for the command, and the same places on the host (a print of what the view is
  * built from is compared each time; the zygote's child compares the rest). If anything differs, the
- * zygote is given up and made again, and the command starts cold. Commands that run in a zygote
+ * zygote is given up and made again, and the command starts cold; but new egress rules are brought
+ * to one that runs (run/rules). Commands that run in a zygote
  * that was given up go on; it ends after the last one.
  *
  * Nothing here makes a command fail: whatever is wrong, the answer is "start it cold".
@@ -21,6 +22,9 @@
 
 /* A zygote that got no command for so long ends. */
 #define WARM_IDLE_MS 300000u
+/* With credentials (egress.inject): their values are those of its start, so one that is older takes
+ * no more commands and another one is made. */
+#define WARM_CREDENTIALS_MS 600000u
 /* After one could not be made, or broke: no other one for so long. */
 #define WARM_RETRY_MS 30000u
 /* Zygotes of a runner at once; other workspaces start cold. */
@@ -43,6 +47,14 @@ bool warm_ready(struct warm *w, const struct workspace *ws, const struct helper_
  * process 1 guards is added to ret_guards. False: nothing was handed over. */
 bool warm_send(struct warm *w, const struct workspace *ws, const struct helper_request *r,
                const int fds[WARM_FDS], struct strv *ret_guards);
+
+/* Which zygote warm_send() has just handed a command to; 0 = none. */
+uint64_t warm_serial(const struct warm *w, const char *workspace_id);
+
+/* The way to the egress proxy of each zygote of a workspace, those included that take no commands
+ * any more and have some. One that refuses new rules takes no more. */
+void warm_each_rules(struct warm *w, const char *workspace_id,
+                     void (*one)(void *user, struct rules *rules, uint64_t serial), void *user);
 
 /* It did not take a command, or died: make another one. */
 void warm_give_up(struct warm *w, const struct workspace *ws);

@@ -35,14 +35,15 @@
  * without; one without a descriptor says the same and leaves the guards to process 1 alone.
  * Control lines from the sandbox (one JSON object a line; a line that does not start with '{' is
  * text of bubblewrap and belongs into the reason of a wrapper failure):
- *   {"event":"started"}                                  the view stands, the command is about to
- * exec
+ *   {"event":"started","at_us":N}                        the command was executed; N is the moment
+ *                                                        before (CLOCK_MONOTONIC)
  *   {"event":"exec_failed","errno":2}                    the command itself could not be executed
  *   {"event":"failed","code":N,"message":"..."}          wrapper failure, N from the exit table
  *   {"event":"exit","code":N, ...}                       the command exited with N
  *   {"event":"signal","signal":N, ...}                   the command died of signal N
- *     the last two with "background":N (processes that were left and killed),
- *     "cpu_us":N, "max_rss_kib":N, "removed":[".git"] (protected names the command created,
+ *     the last two with "at_us":N (when it was reaped), "background":N (processes that were left
+ * and killed), "background_pids":[{"pid":N,"name":"sleep"}] (the first of them, numbered as
+ * inside), "cpu_us":N, "max_rss_kib":N, "removed":[".git"] (protected names the command created,
  *     taken away again), "created_repositories":["sub/.git"] (new ones that the command left),
  *     "oom_kills":N (processes that the kernel ended at the memory limit), "denials":[{"rule":
  *     "filter.trace","what":"ptrace","count":3}] (wire/denial)
@@ -149,12 +150,25 @@ enum helper_event {
 /* Two lists of this size fit into a line however their names have to be written. */
 #define HELPER_REMOVED_MAX 16
 #define HELPER_NAME_MAX 128
+/* Of the processes that were left, so many are named. */
+#define HELPER_LEFT_MAX 16
+/* The kernel's own limit of a process's name. */
+#define HELPER_COMM_MAX 16
+
+struct helper_left {
+    uint32_t pid; /* as it is numbered inside */
+    char name[HELPER_COMM_MAX];
+};
 
 struct helper_verdict {
     enum helper_event event;
     int value; /* exit code, signal number, errno or wrapper exit status */
     bool kept; /* with an end: what is left lives on, and `over` will follow */
+    /* CLOCK_MONOTONIC: of `started` the moment before the command was executed, of an end the one
+     * after it was reaped; 0 = not told. */
+    uint64_t at_us;
     uint32_t background;
+    struct helper_left left[HELPER_LEFT_MAX]; /* of `background`; pid 0 after the last */
     uint64_t cpu_us;
     uint64_t max_rss_kib;
     uint32_t oom_kills;

@@ -65,7 +65,31 @@ static void read_denials(struct json_object *obj, struct denial out[DENIAL_MAX])
             continue;
         snprintf(out[to].rule, DENIAL_RULE_MAX, "%s", rule);
         snprintf(out[to].what, DENIAL_WHAT_MAX, "%s", what == NULL ? "" : what);
+        uint64_t pid = get_number(item, "pid", INT32_MAX, 0);
+        const char *process = json_str(json_get(item, "process"));
+        if (pid != 0 && process != NULL)
+            denial_by(&out[to], (uint32_t)pid, process);
+        struct json_object *others = json_get(item, "others");
+        out[to].others = pid != 0 && json_object_is_type(others, json_type_boolean) &&
+                         json_object_get_boolean(others);
         out[to++].count = get_number(item, "count", DENIAL_COUNT_MAX, 0);
+    }
+}
+
+static void read_left(struct json_object *obj, struct helper_left out[HELPER_LEFT_MAX])
+{
+    struct json_object *array = json_get(obj, "background_pids");
+    if (!json_object_is_type(array, json_type_array))
+        return;
+    size_t n = json_object_array_length(array);
+    for (size_t i = 0, to = 0; i < n && to < HELPER_LEFT_MAX; i++) {
+        struct json_object *item = json_object_array_get_idx(array, i);
+        uint64_t pid = get_number(item, "pid", INT32_MAX, 0);
+        const char *name = json_str(json_get(item, "name"));
+        if (pid == 0)
+            continue;
+        out[to].pid = (uint32_t)pid;
+        snprintf(out[to++].name, HELPER_COMM_MAX, "%s", name == NULL ? "" : name);
     }
 }
 
@@ -90,7 +114,9 @@ static bool read_event(struct json_object *obj, struct helper_verdict *v)
     struct json_object *kept = json_get(obj, "kept");
     v->kept = (v->event == HELPER_EXIT || v->event == HELPER_SIGNAL) &&
               json_object_is_type(kept, json_type_boolean) && json_object_get_boolean(kept);
+    v->at_us = get_number(obj, "at_us", INT64_MAX, 0);
     v->background = (uint32_t)get_number(obj, "background", UINT32_MAX, 0);
+    read_left(obj, v->left);
     v->cpu_us = get_number(obj, "cpu_us", INT64_MAX, 0);
     v->max_rss_kib = get_number(obj, "max_rss_kib", INT64_MAX, 0);
     read_names_of(obj, "removed", v->removed);
@@ -142,6 +168,25 @@ static void write_denials(struct jsonw *w, const struct denial list[DENIAL_MAX])
         jsonw_kstr(w, "rule", list[i].rule);
         jsonw_kstr(w, "what", list[i].what);
         jsonw_kuint(w, "count", list[i].count);
+        if (list[i].pid != 0) {
+            jsonw_kuint(w, "pid", list[i].pid);
+            jsonw_kstr(w, "process", list[i].process);
+        }
+        if (list[i].others)
+            jsonw_kbool(w, "others", true);
+        jsonw_object_end(w);
+    }
+    jsonw_array_end(w);
+}
+
+static void write_left(struct jsonw *w, const struct helper_left list[HELPER_LEFT_MAX])
+{
+    jsonw_key(w, "background_pids");
+    jsonw_array(w);
+    for (size_t i = 0; i < HELPER_LEFT_MAX && list[i].pid != 0; i++) {
+        jsonw_object(w);
+        jsonw_kuint(w, "pid", list[i].pid);
+        jsonw_kstr(w, "name", list[i].name);
         jsonw_object_end(w);
     }
     jsonw_array_end(w);
@@ -152,6 +197,8 @@ static void write_end(struct jsonw *w, const struct helper_verdict *v)
     if (v->kept)
         jsonw_kbool(w, "kept", true);
     jsonw_kuint(w, "background", v->background);
+    if (v->left[0].pid != 0)
+        write_left(w, v->left);
     jsonw_kuint(w, "cpu_us", v->cpu_us);
     jsonw_kuint(w, "max_rss_kib", v->max_rss_kib);
     write_names(w, "removed", v->removed);
@@ -175,6 +222,8 @@ void helper_verdict_write(const struct helper_verdict *v, struct buf *out)
     jsonw_kstr(&w, "event", event_names[v->event]);
     if (value_names[v->event] != NULL)
         jsonw_kint(&w, value_names[v->event], v->value);
+    if (v->at_us > 0)
+        jsonw_kuint(&w, "at_us", v->at_us);
     if (v->message[0] != '\0')
         jsonw_kstr(&w, "message", v->message);
     if (is_end(v->event))

@@ -2,14 +2,10 @@
 #include "wire/runmsg.h"
 
 #include "base/mem.h"
-#include "wire/base64.h"
 #include "wire/json.h"
 #include "wire/runmsg_fields.h"
 
 #include <string.h>
-
-/* Fewer bytes of base64 go the ordinary way. */
-#define HOLE_MIN_BYTES 256
 
 static const char *const kind_names[] = {"request", "response", "event"};
 static const char exited[] = "process_exited";
@@ -92,6 +88,13 @@ static void write_body(struct jsonw *w, const struct runmsg *m)
     }
 }
 
+/* What follows the text. */
+static struct runmsg_page *page_of(const struct runmsg *m)
+{
+    bool is_page = m->kind == RUNMSG_RESPONSE && !m->failed && m->op == RUNMSG_READ;
+    return is_page ? m->data : NULL;
+}
+
 void runmsg_write(const struct runmsg *m, struct buf *out)
 {
     struct jsonw w;
@@ -103,6 +106,12 @@ void runmsg_write(const struct runmsg *m, struct buf *out)
         jsonw_kstr(&w, "request_id", m->request_id);
     write_body(&w, m);
     jsonw_object_end(&w);
+    const struct runmsg_page *page = page_of(m);
+    if (page == NULL || page->bytes.len == 0)
+        return;
+    ensure(page->n_bytes == page->bytes.len);
+    buf_putc(out, '\0');
+    buf_put(out, buf_bytes(&page->bytes), page->bytes.len);
 }
 
 /* ---- reading ---- */
@@ -243,48 +252,27 @@ static int read_message(const char *text, size_t n, struct runmsg *ret, struct e
 
 /* ---- a page's bytes ---- */
 
-/* Nearly all of a large page is one string of base64. The parser would go over it character by
- * character, check its UTF-8 and copy it, twice the cost of everything else; so it is taken out of
- * the text before, and the parser sees an empty string in its place. What is found is the member:
- * in a string of JSON these quotes would have backslashes. */
-struct hole {
-    const char *at; /* the base64 */
-    size_t n;
-};
-
-static bool find_hole(const char *text, size_t n, struct hole *ret)
+/* `bytes` NULL: nothing follows. A page that came with base64 as a member gets its number. */
+static int take_behind(struct runmsg *m, const char *bytes, size_t n, struct err *e)
 {
-    static const char member[] = "\"bytes\":\"";
-    const size_t len = sizeof(member) - 1;
-    const char *at = n < HOLE_MIN_BYTES ? NULL : memmem(text, n, member, len);
-    if (at == NULL)
-        return false;
-    at += len;
-    const char *end = memchr(at, '"', n - (size_t)(at - text));
-    if (end == NULL || end - at < HOLE_MIN_BYTES || memchr(at, '\\', (size_t)(end - at)) != NULL)
-        return false;
-    *ret = (struct hole){at, (size_t)(end - at)};
-    return true;
-}
-
-static int fill_hole(struct runmsg *m, const struct hole *h, struct err *e)
-{
-    struct runmsg_page *page = m->data;
-    if (m->kind != RUNMSG_RESPONSE || m->failed || m->op != RUNMSG_READ || page->bytes.len > 0)
-        return bad(e, "bytes come once, and in a page");
-    return base64_read(h->at, h->n, &page->bytes) < 0 ? bad(e, "bytes is base64") : 0;
+    struct runmsg_page *page = page_of(m);
+    if (page == NULL)
+        return bytes == NULL ? 0 : bad(e, "only a page has bytes behind it");
+    if (page->n_bytes != n || (bytes != NULL && (n == 0 || page->bytes.len > 0)))
+        return bad(e, "the bytes behind a page are not as many as it says");
+    if (bytes != NULL)
+        buf_put(&page->bytes, bytes, n);
+    page->n_bytes = page->bytes.len;
+    return 0;
 }
 
 int runmsg_read(const char *text, size_t n, struct runmsg *ret, struct err *e)
 {
-    struct hole h;
+    const char *end = n == 0 ? NULL : memchr(text, '\0', n);
+    size_t len = end == NULL ? n : (size_t)(end - text);
     *ret = (struct runmsg){.op = RUNMSG_OP_MAX};
-    if (!find_hole(text, n, &h))
-        return read_message(text, n, ret, e);
-    autobuf rest = BUF_INIT;
-    size_t before = (size_t)(h.at - text);
-    buf_put(&rest, text, before);
-    buf_put(&rest, h.at + h.n, n - before - h.n);
-    int rc = read_message(buf_bytes(&rest), rest.len, ret, e);
-    return rc == 0 ? fill_hole(ret, &h, e) : rc;
+    int rc = read_message(text, len, ret, e);
+    if (rc != 0)
+        return rc;
+    return end == NULL ? take_behind(ret, NULL, 0, e) : take_behind(ret, end + 1, n - len - 1, e);
 }

@@ -17,7 +17,9 @@
  * RUNMSG_KEPT answers of this connection again: a repetition, not a recovery.
  *
  * Each payload is a struct and a table of its members: one table writes it, reads it and frees it.
- * Bytes travel as base64. Errors travel as the names of base/err. Pure.
+ * Bytes travel as base64, but for those of a page of output, of which there can be gigabytes: they
+ * stand as they are behind the object, after a NUL, to the end of the frame. Errors travel as the
+ * names of base/err. Pure.
  *
  * Must not: accept a member that no table names, a number out of its range, or a list without a
  * limit; the version says what a message may hold.
@@ -61,6 +63,7 @@ enum runmsg_kind { RUNMSG_REQUEST, RUNMSG_RESPONSE, RUNMSG_EVENT };
     X(LIST, list, list, listing)                                                                   \
     X(PROBE, probe, nothing, probe)                                                                \
     X(WARM, warm, place, warmth)                                                                   \
+    X(RULES, rules, rules, ruled)                                                                  \
     X(CANCEL, cancel, replay, nothing)                                                             \
     X(PING, ping, nothing, nothing)                                                                \
     X(REPLAY, replay, replay, nothing)
@@ -151,6 +154,7 @@ struct runmsg_status {
     uint64_t output_total, output_retained_from, output_dropped;
     uint64_t started_ms, ended_ms, timeout_ms, idle_timeout_ms, cpu_us, max_rss_kib, background;
     uint64_t serial, sequence;
+    struct strv background_pids;
     struct strv removed;
     struct strv denials;
     char *weaker;
@@ -160,6 +164,7 @@ struct runmsg_status {
 
 struct runmsg_page {
     struct buf bytes;
+    uint64_t n_bytes; /* of them, so that a page that was cut is not taken for a shorter one */
     uint64_t cursor, start, time_ms, retained_from;
     bool lost;
     struct runmsg_status status;
@@ -204,6 +209,19 @@ struct runmsg_place {
 
 struct runmsg_warmth {
     uint64_t state; /* enum run_warm */
+};
+
+/* New egress rules for all commands of a workspace: those that run, and those that start with them
+ * later say so themselves. */
+struct runmsg_rules {
+    char *workspace_id;
+    char *egress; /* a policy of wire/egress as text */
+};
+
+/* Which processes obey them now, for which that is not so, and why. */
+struct runmsg_ruled {
+    struct strv changed, others;
+    char *why;
 };
 
 struct runmsg_probe {

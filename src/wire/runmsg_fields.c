@@ -14,6 +14,7 @@ struct runmsg_field {
     const char *name;
     enum field_kind kind;
     bool required; /* a string that must be there, a number that may be 0 */
+    bool behind;   /* written behind the text (wire/runmsg), read there and as a member */
     size_t offset;
     uint64_t max;                     /* of a number, of a string's length; 0 = the usual */
     const struct runmsg_shape *shape; /* OBJECT, ITEMS */
@@ -143,6 +144,7 @@ static const struct runmsg_field status_fields[] = {
     F(status, background, U64, .max = UINT32_MAX),
     F(status, serial, U64),
     F(status, sequence, U64),
+    F(status, background_pids, STRV),
     F(status, removed, STRV),
     F(status, created, STRV),
     F(status, background_alive, BOOL),
@@ -153,7 +155,8 @@ static const struct runmsg_field status_fields[] = {
 SHAPE(status);
 
 static const struct runmsg_field page_fields[] = {
-    F(page, bytes, BYTES),
+    F(page, bytes, BYTES, .behind = true),
+    F(page, n_bytes, U64),
     F(page, cursor, U64),
     F(page, start, U64),
     F(page, time_ms, U64),
@@ -212,6 +215,19 @@ SHAPE(place);
 
 static const struct runmsg_field warmth_fields[] = {F(warmth, state, U64, .max = 2)};
 SHAPE(warmth);
+
+static const struct runmsg_field rules_fields[] = {
+    F(rules, workspace_id, STR, .required = true),
+    F(rules, egress, STR, .required = true),
+};
+SHAPE(rules);
+
+static const struct runmsg_field ruled_fields[] = {
+    F(ruled, changed, STRV),
+    F(ruled, others, STRV),
+    F(ruled, why, STR),
+};
+SHAPE(ruled);
 
 static const struct runmsg_field probe_fields[] = {F(probe, result, STR, .required = true)};
 SHAPE(probe);
@@ -332,6 +348,8 @@ void runmsg_fields_write(struct jsonw *w, const struct runmsg_shape *shape, cons
     for (size_t i = 0; i < shape->n; i++) {
         const struct runmsg_field *f = &shape->fields[i];
         const void *at = (const char *)data + f->offset;
+        if (f->behind)
+            continue;
         if (is_set(f, at) || (f->required && f->kind == STRV))
             write_field(w, f, at);
     }

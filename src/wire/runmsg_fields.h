@@ -37,6 +37,8 @@ struct runmsg_shape {
     X(listing)                                                                                     \
     X(place)                                                                                       \
     X(warmth)                                                                                      \
+    X(rules)                                                                                       \
+    X(ruled)                                                                                       \
     X(probe)                                                                                       \
     X(replay)
 

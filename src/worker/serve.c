@@ -21,6 +21,11 @@ struct kept {
     size_t n;
 };
 
+struct place {
+    struct workspace *ws;
+    char *egress; /* its rules, as they were told */
+};
+
 struct serve {
     struct serve_options o;
     struct anchor anchor;
@@ -30,7 +35,7 @@ struct serve {
     size_t n_requests;
     struct kept kept[RUNMSG_KEPT];
     size_t kept_at;
-    struct map workspaces; /* by what their message says */
+    struct map places; /* by what their message says, but for the rules of the network */
     char *worker_id;
     bool greeted;
     bool durable;
@@ -58,9 +63,19 @@ static void keep(struct serve *s, const char *id, const char *text, size_t n)
     *k = (struct kept){mem_strdup(id), n <= SERVE_KEPT_BYTES ? mem_dup(text, n) : NULL, n};
 }
 
+static bool is_large_page(const struct runmsg *m)
+{
+    return m->kind == RUNMSG_RESPONSE && !m->failed && m->op == RUNMSG_READ &&
+           ((const struct runmsg_page *)m->data)->bytes.len > SERVE_KEPT_BYTES;
+}
+
 static void post(struct serve *s, const struct runmsg *m)
 {
     autobuf text = BUF_INIT;
+    if (is_large_page(m)) { /* not kept: it can be read again */
+        (void)link_send(&s->link, m);
+        return;
+    }
     runmsg_write(m, &text);
     if (m->kind == RUNMSG_RESPONSE && m->request_id[0] != '\0')
         keep(s, m->request_id, buf_bytes(&text), text.len);
@@ -181,6 +196,16 @@ static void on_warm(void *user, enum run_warm warm)
     answer(q, &a, NULL);
 }
 
+static void on_rules(void *user, const struct run_rules *outcome, const struct err *failure)
+{
+    struct request *q = user;
+    struct runmsg a = {0};
+    struct runmsg_ruled *data = runmsg_new_data(&a, RUNMSG_RESPONSE, RUNMSG_RULES);
+    if (failure == NULL)
+        msgs_ruled(outcome, data);
+    answer(q, &a, failure);
+}
+
 static void on_exited(void *user, const struct run_status *status)
 {
     struct serve *s = user;
@@ -192,27 +217,57 @@ static void on_exited(void *user, const struct run_status *status)
 
 /* ---- requests ---- */
 
-/* The same words are the same workspace, for as long as the worker lives. */
-static const struct workspace *get_workspace(struct serve *s, const struct runmsg_workspace *m,
-                                             struct err *e)
+/* What an operator may change while the workspace stays the same. */
+static int set_egress(struct place *p, const char *text, struct err *e)
 {
-    autobuf key = BUF_INIT;
-    struct jsonw w;
-    jsonw_init(&w, &key);
-    runmsg_fields_write(&w, &runmsg_shape_workspace, m);
-    struct workspace *ws = map_get(&s->workspaces, buf_cstr(&key));
-    if (ws != NULL)
-        return ws;
-    if (s->workspaces.used >= REGISTRY_WORKSPACES_MAX) {
+    autoegress fresh = {0};
+    if (str_eq(p->egress, text))
+        return 0;
+    if (text[0] != '\0' && egress_policy_parse(text, strlen(text), &fresh, e) < 0)
+        return -1;
+    struct egress_policy old = p->ws->egress;
+    p->ws->egress = fresh;
+    fresh = old;
+    free(p->egress);
+    p->egress = mem_strdup(text);
+    return 0;
+}
+
+static struct place *new_place(struct serve *s, const struct runmsg_workspace *m, struct err *e)
+{
+    if (s->places.used >= REGISTRY_WORKSPACES_MAX) {
         err_set(e, ERR_LIMIT_EXCEEDED,
                 "the worker knows %u workspaces already (REGISTRY_WORKSPACES_MAX)",
                 REGISTRY_WORKSPACES_MAX);
         return NULL;
     }
-    ws = msgs_workspace_new(m, e);
-    if (ws != NULL)
-        map_set(&s->workspaces, buf_cstr(&key), ws);
-    return ws;
+    struct workspace *ws = msgs_workspace_new(m, e);
+    if (ws == NULL)
+        return NULL;
+    struct place *p = mem_new(struct place);
+    *p = (struct place){ws, mem_strdup(m->egress == NULL ? "" : m->egress)};
+    return p;
+}
+
+/* The same words are the same workspace, for as long as the worker lives. Those about the network
+ * may change. */
+static const struct workspace *get_workspace(struct serve *s, const struct runmsg_workspace *m,
+                                             struct err *e)
+{
+    autobuf key = BUF_INIT;
+    struct jsonw w;
+    struct runmsg_workspace named = *m;
+    named.egress = NULL;
+    jsonw_init(&w, &key);
+    runmsg_fields_write(&w, &runmsg_shape_workspace, &named);
+    struct place *p = map_get(&s->places, buf_cstr(&key));
+    if (p != NULL)
+        return set_egress(p, m->egress == NULL ? "" : m->egress, e) < 0 ? NULL : p->ws;
+    p = new_place(s, m, e);
+    if (p == NULL)
+        return NULL;
+    map_set(&s->places, buf_cstr(&key), p);
+    return p->ws;
 }
 
 static run_ticket start_hello(struct request *q)
@@ -309,6 +364,25 @@ static run_ticket start_warm(struct request *q)
 {
     const struct runmsg_place *m = q->m.data;
     return runner_warm(q->s->o.runner, m->workspace_id, on_warm, q);
+}
+
+/* What starts meanwhile has them, too: its message comes later. But one may wait for its turn. */
+static run_ticket start_rules(struct request *q)
+{
+    const struct runmsg_rules *m = q->m.data;
+    autoegress policy = {0};
+    struct err e;
+    if (egress_policy_parse(m->egress, strlen(m->egress), &policy, &e) < 0) {
+        answer_nothing(q, &e);
+        return 0;
+    }
+    size_t pos = 0;
+    for (struct place *p; (p = map_next(&q->s->places, &pos, NULL)) != NULL;) {
+        if (str_eq(p->ws->id, m->workspace_id) && p->ws->network == NETWORK_ENABLED)
+            (void)set_egress(p, m->egress, &e); /* it was read a moment ago */
+    }
+    const struct workspace ws = {.id = m->workspace_id, .egress = policy};
+    return runner_rules(q->s->o.runner, &ws, on_rules, q);
 }
 
 static run_ticket start_ping(struct request *q)
@@ -586,9 +660,12 @@ void serve_close(struct serve *s)
 void serve_forget(struct serve *s)
 {
     size_t pos = 0;
-    for (struct workspace *ws; (ws = map_next(&s->workspaces, &pos, NULL)) != NULL;)
-        workspace_free(ws);
-    map_fini(&s->workspaces);
+    for (struct place *p; (p = map_next(&s->places, &pos, NULL)) != NULL;) {
+        workspace_free(p->ws);
+        free(p->egress);
+        free(p);
+    }
+    map_fini(&s->places);
     list_each (it, &s->requests)
         request_free(container_of(it, struct request, link));
     forget_kept(s);

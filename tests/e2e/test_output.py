@@ -3,7 +3,7 @@
 import base64
 import signal
 
-from support import ProcessCase, memory_kib, needs_sandbox
+from support import WAIT_MS, ProcessCase, memory_kib, needs_sandbox
 
 
 class Stdin(ProcessCase):
@@ -185,6 +185,49 @@ class Output(ProcessCase):
         self.assertIs(late["eof"], True)
 
     @needs_sandbox
+    def test_who_follows_misses_nothing(self):
+        """Six times what is kept otherwise, written faster than anybody reads."""
+        size = 192 << 20
+        process_id = self.begin("yes 0123456789abcde | head -c %d" % size)
+        cursor = 0
+        while True:
+            page = self.call(
+                "read_process", process_id, cursor=cursor, limit=1 << 19, wait_ms=WAIT_MS
+            )
+            self.assertIs(page["output_lost"], False, cursor)
+            self.assertEqual(page["start"], cursor)
+            if page["chunk"]:
+                self.assertEqual(page["chunk"][0], "0123456789abcde\n"[cursor % 16])
+            cursor = page["cursor"]
+            if page["eof"]:
+                break
+        self.assertEqual(cursor, size)
+
+    @needs_sandbox
+    def test_one_line_of_five_mebibytes(self):
+        """E13: pages are cut by bytes, not by lines."""
+        process_id = self.sh("head -c 5242880 /dev/zero | tr '\\0' a", wait_ms=WAIT_MS)["process_id"]
+        got, cursor, pages = 0, 0, 0
+        while True:
+            page = self.call("read_process", process_id, cursor=cursor, limit=100000)
+            got += len(page["chunk"])
+            cursor, pages = page["cursor"], pages + 1
+            if page["eof"]:
+                break
+        self.assertEqual((got, pages), (5242880, 53))
+        tail = self.call("read_process", process_id, tail_bytes=10)
+        self.assertEqual(tail["chunk"], "a" * 10)
+
+    @needs_sandbox
+    def test_limits_of_a_page(self):
+        process_id = self.sh("echo x")["process_id"]
+        for limit in (0, (1 << 19) + 1):
+            self.fails(
+                "OUTPUT_LIMIT", self.client, "read_process", process_id=process_id, limit=limit
+            )
+        self.assertEqual(self.call("read_process", process_id, limit=1 << 19)["chunk"], "x\n")
+
+    @needs_sandbox
     def test_a_flood_costs_no_memory(self):
         """E11: 256 MiB through a server of a few MiB."""
         self.sh("true")
@@ -213,6 +256,14 @@ class Output(ProcessCase):
 
 
 class Terminal(ProcessCase):
+    @needs_sandbox
+    def test_it_answers_no_questions(self):
+        """E19: nobody stands behind it; the question is output, and the program goes on alone."""
+        script = "stty -echo -icanon; printf '\\033[6n'; read -r -t 0.2 -d R x || echo none"
+        done = self.run_command(self.client, "bash", "-c", script, tty=True)
+        self.assert_exited(done)
+        self.assertEqual(done["output"], "\x1b[6nnone\r\n")
+
     @needs_sandbox
     def test_it_is_one(self):
         done = self.sh("test -t 0 && test -t 1 && test -t 2 && stty size", tty=True)

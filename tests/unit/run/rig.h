@@ -50,6 +50,7 @@ struct rig_answer {
     char reason[1024];
     char removed[256];
     char denials[512];
+    char left[512];
     char output_failed[256];
 };
 
@@ -105,10 +106,15 @@ static inline void rig_take_status(struct rig_answer *a, const struct run_status
         size_t n = strlen(a->denials);
         snprintf(a->denials + n, sizeof(a->denials) - n, "%s%s", n ? "|" : "", s->denials[i]);
     }
+    a->left[0] = '\0';
+    for (size_t i = 0; s->background_pids != NULL && s->background_pids[i] != NULL; i++) {
+        size_t n = strlen(a->left);
+        snprintf(a->left + n, sizeof(a->left) - n, "%s%s", n ? "|" : "", s->background_pids[i]);
+    }
     snprintf(a->output_failed, sizeof(a->output_failed), "%s", s->output_failed);
     a->status.process_id = a->status.workspace_id = a->status.reason = NULL;
     a->status.command = a->status.output_failed = NULL;
-    a->status.removed = a->status.denials = NULL;
+    a->status.removed = a->status.denials = a->status.background_pids = NULL;
     a->status.weaker = NULL;
 }
 

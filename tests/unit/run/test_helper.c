@@ -25,6 +25,18 @@ static void start_with(struct rig *rig, const char *prepare, const char *run)
 #define SAY(event) "echo '{\"event\":" event "}' >&3; "
 #define STARTED SAY("\"started\"")
 
+static void on_works(void *user, const struct probe_result *result)
+{
+    assert_true(result->works);
+    ((struct rig_answer *)user)->arrived = true;
+}
+
+static void await_probe(struct rig *rig, struct rig_answer *a)
+{
+    runner_probe(rig->runner, on_works, a);
+    rig_until(rig, &a->arrived);
+}
+
 static void expect_failure(struct rig *rig, enum err_code code, const char *words)
 {
     autoanswer a = {0};
@@ -133,6 +145,46 @@ static void test_verdicts(void **state)
     assert_int_equal(sig.status.signal, 11);
     run_fake(SAY("\"exit\",\"code\":0"), false, &implied);
     assert_int_equal(implied.status.termination, RUN_END_EXITED);
+}
+
+/* The other side tells when the command began and ended: only what can be true is taken over. */
+static void test_told_times(void **state)
+{
+    (void)state;
+    static const char *const told[] = {"0", "1", "99999999999999", "-5", "\"x\""};
+    for (size_t i = 0; i < ARRAY_LEN(told); i++) {
+        autoanswer a = {0};
+        autofree char *line =
+            mem_printf("echo '{\"event\":\"started\",\"at_us\":%s}' >&3; sleep 0.02; "
+                       "echo '{\"event\":\"exit\",\"code\":0,\"at_us\":%s}' >&3; ",
+                       told[i], told[i]);
+        uint64_t before = (uint64_t)time(NULL) * 1000;
+        run_fake(line, false, &a);
+        assert_int_equal(a.status.termination, RUN_END_EXITED);
+        assert_in_range(a.status.started_ms, before, (uint64_t)time(NULL) * 1000 + 1000);
+        assert_in_range(a.status.ended_ms - a.status.started_ms, 15, 15000);
+    }
+}
+
+/* Its answer has come, or is about to, and the runner ends: what it named is cleared away. */
+static void test_an_answer_that_nobody_wants(void **state)
+{
+    (void)state;
+    struct rig rig;
+    autoanswer probed = {0}, a = {0};
+    start_with(&rig, PREPARED "; touch $dir/answered", "");
+    autofree char *answered = mem_printf("%s/answered", rig.dir);
+    autofree char *plan = mem_printf("%s/plan.d", rig.dir);
+    await_probe(&rig, &probed);
+    runner_exec(rig.runner, &(struct run_exec){.ws = &rig.ws, .argv = RIG_SH("x")}, rig_on_exec,
+                &a);
+    for (int i = 0; access(answered, F_OK) < 0 && i < 5000; i++) /* the loop does not turn */
+        usleep(2000);
+    assert_int_equal(access(plan, F_OK), 0);
+    runner_free(steal(rig.runner));
+    assert_int_equal(access(plan, F_OK), -1);
+    assert_false(a.arrived);
+    rig_stop(&rig);
 }
 
 /* G10, E8: what was refused is carried on, and a kill for want of memory has a reason. */
@@ -405,6 +457,7 @@ static void test_helper_environment(void **state)
 
 UNIT_MAIN(cmocka_unit_test(test_prepare_failures), cmocka_unit_test(test_prepare_that_hangs),
           cmocka_unit_test(test_start_failures), cmocka_unit_test(test_verdicts),
+          cmocka_unit_test(test_told_times), cmocka_unit_test(test_an_answer_that_nobody_wants),
           cmocka_unit_test(test_denials), cmocka_unit_test(test_output_before_the_verdict_is_whole),
           cmocka_unit_test(test_wrapper_dies_in_the_middle),
           cmocka_unit_test(test_hostile_control_lines), cmocka_unit_test(test_terminate_ladder),

@@ -249,8 +249,39 @@ static void test_terminate_after_the_end(void **state)
     rig_stop(&rig);
 }
 
-/* E1: a grandchild that holds the pipe holds nobody up; what stays in the session is killed and
- * counted. */
+/* The output is the numbers of what was left. (A name may still be the shell's: a child that has
+ * not executed yet.) */
+static void check_left(const struct rig_answer *a)
+{
+    int pids[2] = {0};
+    assert_int_equal(sscanf(buf_bytes(&a->bytes), "%d %d", &pids[0], &pids[1]), 2);
+    for (size_t i = 0; i < 2; i++) {
+        autofree char *line = mem_printf("%d s", pids[i]);
+        if (strstr(a->left, line) == NULL)
+            fail_msg("\"%s\" does not name \"%s\"", a->left, line);
+    }
+}
+
+/* When it began and ended is between what the command itself sees. */
+static void test_times_of_the_command(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_start(&rig);
+    for (int i = 0; i < 5; i++) {
+        autoanswer a = {0};
+        unsigned long long began = 0, ended = 0;
+        rig_sh(&rig, "date +%s%3N; sleep 0.02; date +%s%3N", &a);
+        assert_int_equal(sscanf(buf_bytes(&a.bytes), "%llu %llu", &began, &ended), 2);
+        assert_true(a.status.started_ms <= began);
+        assert_true(a.status.ended_ms + 1 >= ended); /* its fraction is the start's */
+        assert_true(a.status.ended_ms - a.status.started_ms >= 20);
+    }
+    rig_stop(&rig);
+}
+
+/* E1: a grandchild that holds the pipe holds nobody up; what stays in the session is killed,
+ * counted and named. */
 static void test_background_children(void **state)
 {
     (void)state;
@@ -259,11 +290,11 @@ static void test_background_children(void **state)
     uint64_t began = rig_now_ms();
     autoanswer a = {0};
     autofree char *mark = rig_sleep(1);
-    autofree char *line = mem_printf("%s & %s & echo done", mark, mark);
+    autofree char *line = mem_printf("%s & echo $!; %s & echo $!", mark, mark);
     rig_sh(&rig, line, &a);
     END(a, RUN_END_EXITED, 0);
-    assert_string_equal(buf_bytes(&a.bytes), "done\n");
     assert_int_equal(a.status.background, 2);
+    check_left(&a);
     assert_true(rig_now_ms() - began < 1500);
     rig_expect_no_survivor(mark);
     rig_stop(&rig);
@@ -479,7 +510,7 @@ UNIT_MAIN(cmocka_unit_test(test_echo_and_status), cmocka_unit_test(test_exit_cod
           cmocka_unit_test(test_streams_are_kept_apart),
           cmocka_unit_test(test_order_of_streams_with_pauses), cmocka_unit_test(test_timeout),
           cmocka_unit_test(test_terminate), cmocka_unit_test(test_terminate_after_the_end),
-          cmocka_unit_test(test_background_children),
+          cmocka_unit_test(test_background_children), cmocka_unit_test(test_times_of_the_command),
           cmocka_unit_test(test_job_control_groups_end_too),
           cmocka_unit_test(test_setsid_child_does_not_hold_the_end),
           cmocka_unit_test(test_limit_of_live_processes), cmocka_unit_test(test_retention),

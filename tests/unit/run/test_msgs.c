@@ -165,6 +165,7 @@ static void test_exec(void **state)
 static void test_page(void **state)
 {
     (void)state;
+    const char *const left[] = {"7 sleep", NULL};
     const char *const removed[] = {".git", NULL};
     const char *const denials[] = {"filter.trace 2 ptrace", NULL};
     const char *const created[] = {"a/.git", "b/.git", NULL};
@@ -195,6 +196,7 @@ static void test_page(void **state)
         .max_rss_kib = 13,
         .background = 14,
         .background_alive = true,
+        .background_pids = left,
         .removed = removed,
         .denials = denials,
         .created = created,
@@ -219,6 +221,8 @@ static void test_page(void **state)
     assert_string_equal(s->reason, "why");
     assert_string_equal(s->command, "cmd");
     assert_string_equal(s->output_failed, "full");
+    assert_string_equal(s->background_pids[0], "7 sleep");
+    assert_null(s->background_pids[1]);
     assert_string_equal(s->removed[0], ".git");
     assert_null(s->removed[1]);
     assert_string_equal(s->denials[0], denials[0]);
@@ -231,6 +235,7 @@ static void test_page(void **state)
     for (size_t i = 0; i < 2; i++) {
         both[i]->process_id = both[i]->workspace_id = both[i]->reason = NULL;
         both[i]->command = both[i]->output_failed = NULL;
+        both[i]->background_pids = NULL;
         both[i]->removed = both[i]->denials = both[i]->created = NULL;
     }
     assert_memory_equal(&a.state, &b.state, sizeof(a.state));

@@ -155,6 +155,78 @@ static void test_no_survivors(void **state)
     rig_expect_no_survivor(mark);
 }
 
+static int count_entries(const char *dir)
+{
+    int n = 0;
+    DIR *d = opendir(dir);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static void on_probed(void *user, const struct probe_result *result)
+{
+    assert_true(result->works);
+    ((struct rig_answer *)user)->arrived = true;
+}
+
+/* The runner ends at whatever moment of a start: no plan and no directory of one is left. */
+static void test_ends_while_it_starts(void **state)
+{
+    (void)state;
+    const char *before = getenv("TMPDIR");
+    autofree char *old = mem_strdup(before);
+    for (useconds_t round = 0; round < 24; round++) {
+        struct rig rig;
+        rig_open(&rig);
+        autofree char *tmp = mem_printf("%s/tmp", rig.dir);
+        assert_int_equal(mkdir(tmp, 0700), 0);
+        setenv("TMPDIR", tmp, 1);
+        rig.helper = local_find_helper();
+        rig.options.warm_off = round % 2 == 0;
+        rig.ws.sandbox = SANDBOX_REQUIRED;
+        rig_run(&rig, 0);
+        autoanswer probed = {0}, a = {0};
+        runner_probe(rig.runner, on_probed, &probed);
+        rig_until(&rig, &probed.arrived);
+        runner_exec(rig.runner, &(struct run_exec){.ws = &rig.ws, .argv = RIG_SH("exit 0")},
+                    rig_on_exec, &a);
+        for (useconds_t i = 0; i < round && !a.arrived; i++) {
+            usleep(500);
+            if (round % 3 != 0) /* else it sees nothing of what happens meanwhile */
+                uv_run(&rig.loop, UV_RUN_NOWAIT);
+        }
+        runner_free(steal(rig.runner));
+        assert_int_equal(uv_run(&rig.loop, UV_RUN_DEFAULT), 0);
+        assert_int_equal(count_entries(tmp), 0);
+        rig_stop(&rig);
+    }
+    if (old != NULL)
+        setenv("TMPDIR", old, 1);
+    else
+        unsetenv("TMPDIR");
+}
+
+/* Process 1 inside tells the moments, so they are those of the command. */
+static void test_times_of_the_command(void **state)
+{
+    (void)state;
+    struct rig rig;
+    start(&rig);
+    for (int i = 0; i < 8; i++) {
+        autoanswer a = {0};
+        unsigned long long began = 0, ended = 0;
+        rig_sh(&rig, "date +%s%3N; sleep 0.02; date +%s%3N; kill -9 $$", &a);
+        assert_int_equal(sscanf(buf_bytes(&a.bytes), "%llu %llu", &began, &ended), 2);
+        assert_true(a.status.started_ms <= began);
+        assert_true(a.status.ended_ms + 1 >= ended); /* its fraction is the start's */
+        assert_true(a.status.ended_ms - a.status.started_ms >= 20);
+    }
+    stop(&rig);
+}
+
 /* E1 in the sandbox: the end is the command's, output before it is whole. */
 static void test_background_holds_nobody_up(void **state)
 {
@@ -163,11 +235,25 @@ static void test_background_holds_nobody_up(void **state)
     start(&rig);
     autoanswer a = {0};
     autofree char *mark = rig_sleep(5);
-    autofree char *line = mem_printf("%s & setsid %s & echo done", mark, mark);
+    autofree char *line = mem_printf("%s & echo $!; setsid %s & echo done", mark, mark);
     uint64_t began = rig_now_ms();
     rig_sh(&rig, line, &a);
-    assert_string_equal(buf_bytes(&a.bytes), "done\n");
+    char *rest = NULL;
+    char *first = strtok_r(a.bytes.data + a.bytes.start, "\n", &rest);
+    assert_string_equal(rest, "done\n");
     assert_true(rig_now_ms() - began < 5000);
+    assert_int_equal(a.status.background, 2);
+    autofree char *named_so = mem_printf("%s s", first); /* by the number it has inside */
+    assert_non_null(strstr(a.left, named_so));
+    rig_expect_no_survivor(mark);
+    autoanswer many = {0};
+    autofree char *crowd = mem_printf("i=0; while [ $i -lt 40 ]; do %s & i=$((i+1)); done", mark);
+    rig_sh(&rig, crowd, &many);
+    assert_int_equal(many.status.background, 40);
+    size_t named = 1;
+    for (const char *at = many.left; (at = strchr(at, '|')) != NULL; at++)
+        named++;
+    assert_int_equal(named, RUN_BACKGROUND_NAMED_MAX);
     rig_expect_no_survivor(mark);
     stop(&rig);
 }
@@ -412,6 +498,8 @@ int main(void)
         cmocka_unit_test(test_spawn_failures),
         cmocka_unit_test(test_no_survivors),
         cmocka_unit_test(test_background_holds_nobody_up),
+        cmocka_unit_test(test_times_of_the_command),
+        cmocka_unit_test(test_ends_while_it_starts),
         cmocka_unit_test(test_terminal),
         cmocka_unit_test(test_terminal_output_is_whole),
         cmocka_unit_test(test_terminate_asks_first),

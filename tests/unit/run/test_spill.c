@@ -169,7 +169,7 @@ static void test_full_disk(void **state)
     struct rlimit old;
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){4 * SPILL_BLOCK + 100, old.rlim_max}),
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){4 * SPILL_PLACE + 100, old.rlim_max}),
                      0);
     struct spill_budget budget;
     spill_budget_init(&budget, BLOCKS * SPILL_BLOCK, NULL);
@@ -215,6 +215,95 @@ static void test_total_of_all(void **state)
     spill_budget_fini(&budget);
 }
 
+/* Whoever follows misses nothing while the writer is ahead by far more than is kept otherwise, and
+ * what he has read is given back; when he stays away, or the room for it is used up, the oldest
+ * goes as always. */
+static void read_on(struct outlog *l, uint64_t *cursor, size_t n, bool want_lost)
+{
+    autobuf out = BUF_INIT;
+    struct outlog_page page = {0};
+    outlog_read(l, *cursor, RUN_COMBINED, n, false, false, &out, &page);
+    assert_int_equal(page.lost, want_lost);
+    for (size_t i = 0; i < out.len; i++)
+        assert_int_equal(buf_bytes(&out)[i], "0123456789abcde\n"[(page.start + i) % 16]);
+    *cursor = page.cursor;
+    spill_follow(&l->spill, *cursor);
+}
+
+static void test_follower(void **state)
+{
+    (void)state;
+    struct spill_budget budget;
+    spill_budget_init(&budget, BLOCKS * SPILL_BLOCK, NULL);
+    struct outlog l = {.spill.budget = &budget};
+    uint64_t cursor = 0;
+    for (int round = 0; round < 60; round++) {
+        flood(&l, 5 * SPILL_BLOCK);
+        read_on(&l, &cursor, SPILL_BLOCK + 1000, false);
+    }
+    assert_int_equal(outlog_retained_from(&l), cursor / SPILL_BLOCK * SPILL_BLOCK);
+    assert_int_equal(budget.total_used, BLOCKS * SPILL_BLOCK);
+    assert_in_range(budget.follow_used, 200 * SPILL_BLOCK, 300 * SPILL_BLOCK);
+    assert_int_equal(outlog_find_tail(&l, 200 * SPILL_BLOCK / 16), 100 * SPILL_BLOCK);
+    while (cursor < l.total)
+        read_on(&l, &cursor, RUN_PAGE_MAX, false);
+    assert_int_equal(budget.follow_used, 0);
+    flood(&l, 10 * SPILL_BLOCK);
+    read_on(&l, &cursor, RUN_PAGE_MAX, false);
+    assert_int_equal(budget.follow_used, 0);
+    spill_unfollow(&l.spill);
+    flood(&l, 40 * SPILL_BLOCK);
+    assert_int_equal(budget.follow_used, 0);
+    read_on(&l, &cursor, 1000, true);
+    outlog_fini(&l);
+    assert_int_equal(budget.total_used, 0);
+    spill_budget_fini(&budget);
+}
+
+static void test_follower_has_a_limit(void **state)
+{
+    (void)state;
+    struct spill_budget budget;
+    spill_budget_init(&budget, BLOCKS * SPILL_BLOCK, NULL);
+    budget.follow_max = 10 * SPILL_BLOCK;
+    struct outlog l = {.spill.budget = &budget};
+    flood(&l, 20 * SPILL_BLOCK);
+    spill_follow(&l.spill, 18 * SPILL_BLOCK);
+    flood(&l, 40 * SPILL_BLOCK);
+    assert_int_equal(l.spill.failed, 0);
+    assert_int_equal(budget.follow_used, 10 * SPILL_BLOCK);
+    /* the ring, the tail and what is beyond it */
+    assert_int_equal(outlog_retained_from(&l), (60 - 4 - 4 - 10) * SPILL_BLOCK);
+    spill_unfollow(&l.spill); /* goes in steps */
+    flood(&l, 3 * SPILL_BLOCK);
+    assert_int_equal(budget.follow_used, 0);
+    assert_int_equal(outlog_retained_from(&l), (63 - 4 - 4) * SPILL_BLOCK);
+    outlog_fini(&l);
+    assert_int_equal(budget.total_used + budget.follow_used, 0);
+    spill_budget_fini(&budget);
+}
+
+/* A disk that is full takes from what is kept beyond the limit first. */
+static void test_follower_on_a_full_disk(void **state)
+{
+    (void)state;
+    struct rlimit old;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){12 * SPILL_PLACE + 100, old.rlim_max}), 0);
+    struct spill_budget budget;
+    spill_budget_init(&budget, BLOCKS * SPILL_BLOCK, NULL);
+    struct outlog l = {.spill.budget = &budget};
+    spill_follow(&l.spill, 0);
+    flood(&l, 40 * SPILL_BLOCK);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(l.spill.failed, 0);
+    assert_int_equal(outlog_retained_from(&l), (40 - 4 - 8) * SPILL_BLOCK);
+    outlog_fini(&l);
+    spill_budget_fini(&budget);
+}
+
 static void test_no_name_is_left(void **state)
 {
     (void)state;
@@ -253,5 +342,7 @@ static void test_times(void **state)
 }
 
 UNIT_MAIN(cmocka_unit_test(test_random_walk), cmocka_unit_test(test_full_disk),
-          cmocka_unit_test(test_total_of_all), cmocka_unit_test(test_no_name_is_left),
+          cmocka_unit_test(test_total_of_all), cmocka_unit_test(test_follower),
+          cmocka_unit_test(test_follower_has_a_limit),
+          cmocka_unit_test(test_follower_on_a_full_disk), cmocka_unit_test(test_no_name_is_left),
           cmocka_unit_test(test_times))

@@ -248,12 +248,15 @@ static void test_events(void **state)
 {
     (void)state;
     check_event(&(struct helper_verdict){.event = HELPER_STARTED});
+    check_event(&(struct helper_verdict){.event = HELPER_STARTED, .at_us = 12345678901234});
     check_event(&(struct helper_verdict){.event = HELPER_EXEC_FAILED, .value = 2, .message = "m"});
     check_event(&(struct helper_verdict){.event = HELPER_FAILED, .value = 189, .message = "\"x\""});
     struct helper_verdict end = {
         .event = HELPER_EXIT,
         .value = 137,
+        .at_us = 7,
         .background = 3,
+        .left = {{4, "sleep"}, {2147483647, "fifteen letters"}},
         .cpu_us = 1234567890123,
         .max_rss_kib = 4096,
         .removed = {".git", ".codex"},
@@ -344,6 +347,8 @@ static void test_longest_names_fit(void **state)
         memset(v.denials[i].rule, 'r', DENIAL_RULE_MAX - 1);
         memset(v.denials[i].what, 1, DENIAL_WHAT_MAX - 1);
         v.denials[i].count = DENIAL_COUNT_MAX;
+        v.left[i].pid = INT32_MAX;
+        memset(v.left[i].name, 1, HELPER_COMM_MAX - 1);
     }
     helper_verdict_write(&v, &b);
     assert_in_range(b.len, 1, HELPER_LINE_MAX);
@@ -351,6 +356,31 @@ static void test_longest_names_fit(void **state)
     assert_int_equal(back.event, HELPER_EXIT);
     assert_string_equal(back.created[HELPER_REMOVED_MAX - 1], v.created[0]);
     assert_memory_equal(back.denials, v.denials, sizeof(v.denials));
+    assert_memory_equal(back.left, v.left, sizeof(v.left));
+}
+
+/* What is no list of processes names none, and no more are taken than there is room for. */
+static void test_left_is_bounded(void **state)
+{
+    (void)state;
+    struct helper_verdict v;
+    static const char *const lists[] = {
+        "7", "\"7\"", "[7]", "[{}]", "[{\"pid\":0}]", "[{\"pid\":2147483648}]", "[{\"pid\":-1}]"};
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        autobuf b = BUF_INIT;
+        buf_printf(&b, "{\"event\":\"exit\",\"code\":0,\"background_pids\":%s}", lists[i]);
+        helper_verdict_read(buf_bytes(&b), b.len, &v);
+        assert_int_equal(v.event, HELPER_EXIT);
+        assert_int_equal(v.left[0].pid, 0);
+    }
+    autobuf b = BUF_INIT;
+    buf_puts(&b, "{\"event\":\"exit\",\"code\":0,\"background_pids\":[");
+    for (int i = 1; i <= 100; i++)
+        buf_printf(&b, "%s{\"pid\":%d,\"name\":\"a name that is too long\"}", i > 1 ? "," : "", i);
+    buf_puts(&b, "]}");
+    helper_verdict_read(buf_bytes(&b), b.len, &v);
+    assert_int_equal(v.left[HELPER_LEFT_MAX - 1].pid, HELPER_LEFT_MAX);
+    assert_string_equal(v.left[0].name, "a name that is ");
 }
 
 static void test_removed_is_bounded(void **state)
@@ -395,4 +425,4 @@ UNIT_MAIN(cmocka_unit_test(test_minimal_request), cmocka_unit_test(test_there_an
           cmocka_unit_test(test_events), cmocka_unit_test(test_not_events),
           cmocka_unit_test(test_kept_is_strict), cmocka_unit_test(test_text_is_bounded),
           cmocka_unit_test(test_removed_is_bounded), cmocka_unit_test(test_longest_names_fit),
-          cmocka_unit_test(test_signals))
+          cmocka_unit_test(test_left_is_bounded), cmocka_unit_test(test_signals))

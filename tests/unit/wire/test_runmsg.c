@@ -28,6 +28,7 @@ static void fill_page(struct runmsg_page *p)
     p->status.exit_code = 137;
     strv_add(&p->status.removed, ".git");
     buf_put(&p->bytes, "\x00\xc3", 2);
+    p->n_bytes = 2;
     p->cursor = 12345678901;
 }
 
@@ -47,6 +48,13 @@ static void make(struct runmsg *m, enum runmsg_kind kind, enum runmsg_op op)
         l->items.items = mem_zalloc(1, sizeof(struct runmsg_status));
         l->items.n = 1;
         ((struct runmsg_status *)l->items.items)->process_id = mem_strdup("p");
+    } else if (op == RUNMSG_RULES && kind == RUNMSG_REQUEST) {
+        *(struct runmsg_rules *)data = (struct runmsg_rules){mem_strdup("w"), mem_strdup("{}")};
+    } else if (op == RUNMSG_RULES) {
+        struct runmsg_ruled *r = data;
+        strv_add(&r->changed, "proc-1");
+        strv_add(&r->others, "proc-2");
+        r->why = mem_strdup("it was not there");
     } else {
         struct runmsg_id *first = data; /* most begin with a string that must be there */
         if (op == RUNMSG_HELLO && kind == RUNMSG_RESPONSE)
@@ -82,7 +90,8 @@ static void check_round_trip(const char *text, size_t n)
     if (rc != 0)
         fail_msg("%s: %s", text, e.message);
     runmsg_write(&m, &again);
-    assert_string_equal(buf_cstr(&again), text);
+    assert_int_equal(again.len, n);
+    assert_memory_equal(buf_bytes(&again), text, n);
     runmsg_fini(&m);
 }
 
@@ -102,8 +111,10 @@ static void check_damaged(const char *text, size_t n)
 {
     struct runmsg m;
     struct err e = {0};
-    autofree char *twice = mem_printf("%s%s", text, text);
-    assert_int_equal(runmsg_read(twice, 2 * n, &m, &e), -1);
+    autobuf twice = BUF_INIT;
+    buf_put(&twice, text, n);
+    buf_put(&twice, text, n);
+    assert_int_equal(runmsg_read(buf_bytes(&twice), twice.len, &m, &e), -1);
     runmsg_fini(&m);
     for (size_t i = 0; i < n; i++) {
         autofree char *copy = mem_dup(text, n);
@@ -219,7 +230,7 @@ static void test_failure(void **state)
     runmsg_fini(&m);
 }
 
-/* Large bytes take a way of their own through the reader; it accepts and refuses the same. */
+/* Behind the object or, from one who does not know of that, as base64 in it. */
 static void test_large_pages(void **state)
 {
     (void)state;
@@ -229,6 +240,7 @@ static void test_large_pages(void **state)
     struct runmsg_page *page = runmsg_new_data(&m, RUNMSG_RESPONSE, RUNMSG_READ);
     for (unsigned i = 0; i < 262144; i++)
         buf_putc(&page->bytes, (char)(i * 2654435761u >> 13));
+    page->n_bytes = page->bytes.len;
     page->cursor = 262144;
     page->status.process_id = mem_strdup("proc-1");
     runmsg_write(&m, &text);
@@ -275,7 +287,49 @@ static void test_large_pages(void **state)
     }
 }
 
-UNIT_MAIN(cmocka_unit_test(test_large_pages), cmocka_unit_test(test_round_trip),
-          cmocka_unit_test(test_truncated), cmocka_unit_test(test_damaged),
-          cmocka_unit_test(test_rows), cmocka_unit_test(test_limits),
-          cmocka_unit_test(test_failure))
+/* What stands behind an object: of a page, and as many as it says; nothing of anything else. */
+static void test_bytes_behind(void **state)
+{
+    (void)state;
+#define READ(data)                                                                                 \
+    "{\"protocol\":5,\"kind\":\"response\",\"request_id\":\"a\",\"ok\":true,\"result\":{"          \
+    "\"type\":\"read\",\"data\":{" data "\"status\":{\"process_id\":\"p\"}}}}"
+    static const struct {
+        const char *text;
+        const char *behind; /* NULL = not even the NUL */
+        size_t n;
+        int rc;
+    } rows[] = {
+        {READ("\"n_bytes\":3,"), "a\0b", 3, 0},
+        {READ("\"n_bytes\":3,"), "a\0bc", 4, -1},
+        {READ("\"n_bytes\":3,"), "a\0", 2, -1},
+        {READ("\"n_bytes\":3,"), "", 0, -1},
+        {READ("\"n_bytes\":3,"), NULL, 0, -1},
+        {READ(""), "abc", 3, -1},
+        {READ(""), "", 0, -1},
+        {READ(""), NULL, 0, 0},
+        {READ("\"bytes\":\"AAAA\","), NULL, 0, 0},
+        {READ("\"bytes\":\"AAAA\",\"n_bytes\":3,"), NULL, 0, -1},
+        {READ("\"bytes\":\"AAAA\",\"n_bytes\":3,"), "abc", 3, -1},
+        {"{\"protocol\":5,\"kind\":\"request\",\"request_id\":\"a\",\"op\":{\"op\":\"ping\","
+         "\"data\":{}}}",
+         "abc", 3, -1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct runmsg m;
+        struct err e = {0};
+        autobuf text = BUF_INIT;
+        buf_puts(&text, rows[i].text);
+        if (rows[i].behind != NULL)
+            buf_putc(&text, '\0');
+        buf_put(&text, rows[i].behind, rows[i].n);
+        assert_int_equal(runmsg_read(buf_bytes(&text), text.len, &m, &e), rows[i].rc);
+        assert_int_equal(e.code != ERR_NONE, rows[i].rc != 0);
+        runmsg_fini(&m);
+    }
+}
+
+UNIT_MAIN(cmocka_unit_test(test_bytes_behind), cmocka_unit_test(test_large_pages),
+          cmocka_unit_test(test_round_trip), cmocka_unit_test(test_truncated),
+          cmocka_unit_test(test_damaged), cmocka_unit_test(test_rows),
+          cmocka_unit_test(test_limits), cmocka_unit_test(test_failure))

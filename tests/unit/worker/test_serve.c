@@ -1,6 +1,8 @@
 /* worker: what it answers, in which order, and what it does with what is none of its protocol. */
 #include "peer.h"
 
+#include "core/registry.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define INSTRUMENTED_BYTES (1ul << 30)
 #elif defined(__has_feature)
@@ -55,6 +57,36 @@ static void test_run_and_exit_event(void **state)
     expect(&p, "2", RUNMSG_READ, &m);
     assert_memory_equal(buf_bytes(&((struct runmsg_page *)m.data)->bytes), "hi\n", 3);
     runmsg_fini(&m);
+    assert_int_equal(peer_end(&p), 0);
+}
+
+/* New rules for a workspace of which nothing runs with a network: nobody is left out. Rules that
+ * are none change nothing, and a workspace whose rules change stays one. */
+static void test_rules(void **state)
+{
+    (void)state;
+    struct peer p;
+    struct runmsg m;
+    start(&p);
+    peer_ask(&p, "1", "rules",
+             "{\"workspace_id\":\"w\",\"egress\":\"{\\\"allow\\\":[\\\"a.test\\\"]}\"}");
+    expect(&p, "1", RUNMSG_RULES, &m);
+    struct runmsg_ruled *r = m.data;
+    assert_int_equal(r->changed.len + r->others.len, 0);
+    runmsg_fini(&m);
+    peer_ask(&p, "2", "rules", "{\"workspace_id\":\"w\",\"egress\":\"{\\\"alow\\\":[]}\"}");
+    peer_expect_failure(&p, "2", ERR_CONFIG_INVALID);
+    peer_ask(&p, "3", "rules", "{\"workspace_id\":\"w\"}");
+    peer_expect_failure(&p, "3", ERR_INVALID_REQUEST);
+    for (int i = 0; i < REGISTRY_WORKSPACES_MAX + 8; i++) {
+        autofree char *data =
+            mem_printf("{\"workspace\":{\"id\":\"w\",\"root\":\"/tmp\",\"network\":1,"
+                       "\"egress\":\"{\\\"allow\\\":[\\\"h%d.test\\\"]}\"},\"argv\":"
+                       "[\"/bin/true\"]}",
+                       i);
+        peer_ask(&p, "x", "exec", data);
+        peer_expect_failure(&p, "x", ERR_PROCESS_SPAWN_FAILED); /* there is no sandbox here */
+    }
     assert_int_equal(peer_end(&p), 0);
 }
 
@@ -280,7 +312,7 @@ static void test_stdio(void **state)
 }
 
 UNIT_MAIN(cmocka_unit_test(test_run_and_exit_event), cmocka_unit_test(test_requests_side_by_side),
-          cmocka_unit_test(test_replay),
+          cmocka_unit_test(test_rules), cmocka_unit_test(test_replay),
           cmocka_unit_test(test_another_version_is_answered_then_closed),
           cmocka_unit_test(test_what_is_no_request), cmocka_unit_test(test_bad_frames_close),
           cmocka_unit_test(test_hello_comes_first),
