@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- names ---- */
 
@@ -48,6 +49,8 @@ void patch_result_fini(struct patch_result *r)
     free(r->changes);
     buf_fini(&r->diff);
     buf_fini(&r->inverse);
+    if (r->linger_plus_one > 0)
+        close(r->linger_plus_one - 1);
     *r = (struct patch_result){0};
 }
 
@@ -166,12 +169,17 @@ static int write_plan(const struct workspace *ws, const struct patch_request *q,
     struct err why = {0};
     struct err ignored;
     struct stage stage = {.q = q};
+    int linger = -1;
     struct txn_env env = {.root_fd = ws->root_fd,
                           .journal = q->journal,
                           .lax = q->lax,
+                          /* Without a sync before it the unlink is cheap, and giving back
+                           * later is in the way of the next patch. */
+                          .linger = q->lax ? NULL : &linger,
                           .staged = on_staged,
                           .user = &stage};
     enum txn_outcome out = txn_run(&env, w->ops, w->n, w->standing, &why);
+    r->linger_plus_one = linger + 1;
     if (!stage.called)
         (void)on_staged(&stage, &ignored);
     bool conflict = why.code == ERR_VERSION_CONFLICT || why.code == ERR_ADD_FILE_EXISTS;

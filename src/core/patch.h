@@ -128,6 +128,9 @@ struct patch_result {
     struct buf diff;
     struct buf inverse;
     bool durable; /* applied, and on the disk when it was told */
+    /* 0, or one more than a descriptor: txn_env.linger of the transaction, closed with the result
+     * unless somebody takes it. */
+    int linger_plus_one;
     bool diff_omitted;
     bool inverse_omitted;
 };

@@ -43,6 +43,7 @@ struct search {
     uint64_t offset;
     uint64_t limit;
     uint64_t max_bytes;
+    uint64_t quick_max;  /* larger files are dropped; 0 = ripgrep does it */
     uint64_t page_bytes; /* so far */
     bool page_full;
     bool stopped;
@@ -91,6 +92,7 @@ struct search *search_new(const struct search_request *q)
     s->offset = q->offset;
     s->limit = q->limit;
     s->max_bytes = q->max_bytes;
+    s->quick_max = q->quick ? SEARCH_FILE_MAX : 0;
     return s;
 }
 
@@ -123,6 +125,12 @@ __attribute__((format(printf, 2, 3))) static void cut_short(struct search *s, co
 bool search_is_full(const struct search *s)
 {
     return s->held > SEARCH_HELD_MAX;
+}
+
+bool search_again(const struct search *s, int exit_status)
+{
+    bool ended = exit_status >= 0 && exit_status <= 2;
+    return !ended || s->page.incomplete || s->output.len > 0 || s->file.path != NULL;
 }
 
 void search_lost(struct search *s)
@@ -278,6 +286,11 @@ static void end_file(struct search *s, struct json_object *data)
     struct json_object *offset = json_get(data, "binary_offset");
     if (s->file.path == NULL)
         return;
+    if (s->quick_max > 0 && number_of(json_get(data, "stats"), "bytes_searched") > s->quick_max) {
+        s->page.skipped.too_large++;
+        file_fini(&s->file);
+        return;
+    }
     if (!s->binary && json_object_is_type(offset, json_type_int)) {
         s->page.skipped.binary++;
         file_fini(&s->file);

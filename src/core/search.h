@@ -12,6 +12,13 @@
  * are cut around the first hit (F18). Names and lines are bytes; the caller decides how to write
  * them.
  *
+ * Files above a size are not searched. Told so, ripgrep asks the size of every file, which over
+ * 100,000 of them is a tenth of the whole search. So a first try may be `quick`: ripgrep is not
+ * told, and the hits of a file that turns out to be larger are dropped and counted here. The answer
+ * is the same but for larger files without a hit, which were searched and are not counted. Such a
+ * try may read a huge file for long and hold one line of it, so it gets a short time only, and
+ * whatever is odd about it (search_again) is a reason to ask once more in the ordinary way.
+ *
  * Must not: take ripgrep's output for more than a hint to show: nothing is opened by these names.
  */
 #ifndef CODESPACE_CORE_SEARCH_H
@@ -55,6 +62,7 @@ struct search_request {
     uint64_t limit;          /* 1..SEARCH_PAGE_MAX */
     uint64_t max_bytes;      /* of the lines of a page, about; 0 = no bound */
     uint64_t max_file_bytes; /* 0 = SEARCH_FILE_MAX */
+    bool quick;              /* see above */
 };
 
 struct search_line {
@@ -100,6 +108,9 @@ struct search_page {
 
 void search_page_fini(struct search_page *p);
 
+/* May it be tried `quick`? Not where a file is held as a whole, nor with a size of the caller's. */
+bool search_may_be_quick(const struct search_request *q);
+
 /* The arguments, "rg" first. Errors: INVALID_ARGUMENT, PATH_ESCAPE, LIMIT_EXCEEDED, OUTPUT_LIMIT.
  */
 int search_argv(const struct search_request *q, struct strv *ret, struct err *e);
@@ -116,6 +127,10 @@ void search_feed_errors(struct search *s, const char *bytes, size_t n);
 
 /* Is all held that can be? What comes now is only counted, so whoever runs ripgrep may end it. */
 bool search_is_full(const struct search *s);
+
+/* Did a quick try that ended with this status (as search_finish) come to less than everything? Then
+ * it is to be thrown away and asked again. */
+bool search_again(const struct search *s, int exit_status);
 
 /* Output got lost here: the line that goes on is not a whole one. */
 void search_lost(struct search *s);

@@ -57,6 +57,11 @@ static void add_globs(const struct search_request *q, struct strv *argv)
     strv_add(argv, "--glob=!{.git,.hg,.svn,.jj}");
 }
 
+bool search_may_be_quick(const struct search_request *q)
+{
+    return q->max_file_bytes == 0 && !q->multiline && !q->binary;
+}
+
 int search_argv(const struct search_request *q, struct strv *ret, struct err *e)
 {
     if (check(q, e) < 0)
@@ -88,8 +93,9 @@ int search_argv(const struct search_request *q, struct strv *ret, struct err *e)
         strv_add(&argv, "--multiline");
     strv_addf(&argv, "--before-context=%u", q->before);
     strv_addf(&argv, "--after-context=%u", q->after);
-    strv_addf(&argv, "--max-filesize=%" PRIu64,
-              q->max_file_bytes > 0 ? q->max_file_bytes : (uint64_t)SEARCH_FILE_MAX);
+    if (!q->quick)
+        strv_addf(&argv, "--max-filesize=%" PRIu64,
+                  q->max_file_bytes > 0 ? q->max_file_bytes : (uint64_t)SEARCH_FILE_MAX);
     add_globs(q, &argv);
     strv_addf(&argv, "--regexp=%s", q->pattern);
     if (add_path(q, &argv, e) < 0) {

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "core/files.h"
+#include "core/spread.h"
 #include "core/txn_dirs.h"
 #include "core/txn_rename.h"
 #include "sys/fd.h"
@@ -319,11 +320,19 @@ static int enter_directory(struct txn *t, struct item *it)
     return 0;
 }
 
+/* As a path only: nobody's permission is needed, and nothing can be done with it but close it. */
+static void keep_lingering(const struct txn *t, const struct item *it, int dir)
+{
+    if (t->env->linger != NULL && t->n == 1 && it->op->was->st_size <= (off_t)TXN_LINGER_MAX)
+        *t->env->linger = openat(dir, it->temp, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+}
+
 static int finish_step(struct txn *t, struct item *it, int dir)
 {
-    (void)t;
-    if (it->op->kind != TXN_CREATE)
-        (void)unlinkat(dir, it->temp, 0);
+    if (it->op->kind == TXN_CREATE)
+        return 0;
+    keep_lingering(t, it, dir);
+    (void)unlinkat(dir, it->temp, 0);
     return 0;
 }
 
@@ -337,6 +346,32 @@ static int for_all(struct txn *t, enum txn_step step, step_fn *run)
         }
     }
     return 0;
+}
+
+struct beside {
+    struct txn *t;
+    enum txn_step step;
+    step_fn *run;
+};
+
+static int beside_one(void *user, size_t i)
+{
+    const struct beside *b = user;
+    return in_directory(b->t, &b->t->items[i], b->step, b->run);
+}
+
+/* The same by several threads (core/spread), for steps that touch their own item and its files
+ * only. A probe wants one after the other. */
+static int for_all_beside(struct txn *t, enum txn_step step, step_fn *run)
+{
+    struct beside b = {t, step, run};
+    size_t failed = 0;
+    if (t->env->probe != NULL)
+        return for_all(t, step, run);
+    int rc = spread(t->n, beside_one, &b, &failed);
+    if (rc != 0)
+        say_failure(t, &t->items[failed], rc);
+    return rc != 0 ? -1 : 0;
 }
 
 static int enter_all(struct txn *t)
@@ -501,14 +536,14 @@ static enum txn_outcome run_phases(struct txn *t, bool *standing)
 {
     if (journal_begin(t) < 0)
         return TXN_REFUSED;
-    if (enter_all(t) < 0 || for_all(t, TXN_STAGE, stage_step) < 0 || sync_files(t) < 0 ||
-        ask_staged(t) < 0 || for_all(t, TXN_CHECK, check_step) < 0 ||
+    if (enter_all(t) < 0 || for_all_beside(t, TXN_STAGE, stage_step) < 0 || sync_files(t) < 0 ||
+        ask_staged(t) < 0 || for_all_beside(t, TXN_CHECK, check_step) < 0 ||
         journal_before_commit(t) < 0 || for_all(t, TXN_COMMIT, commit_step) < 0 ||
         sync_all(t) < 0 || journal_after_commit(t) < 0) {
         enum txn_outcome out = undo_all(t, standing);
         return t->stopped ? TXN_STOPPED : out;
     }
-    (void)for_all(t, TXN_FINISH, finish_step);
+    (void)for_all_beside(t, TXN_FINISH, finish_step);
     for (size_t i = 0; i < t->n; i++)
         standing[i] = true;
     return TXN_APPLIED;

@@ -14,7 +14,8 @@
  *
  * With a journal (core/journal) a crash at any point is undone or finished at the next start. Many
  * new files are synced after all were written, with one call for the whole file system; so are
- * their directories after the renames.
+ * their directories after the renames. Making, looking and removing are done by several threads
+ * then (core/spread); names are exchanged one after the other, in the order of the operations.
  *
  * Must not: write into an existing inode (it may have names elsewhere, A18); go on after somebody
  * else changed a target; leave a temporary file, but for one case: when an old file cannot be put
@@ -30,6 +31,8 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
+/* Up to this size a replaced file may linger, see txn_env. */
+#define TXN_LINGER_MAX (1u << 20)
 /* Directories that are held open; more are opened again for each use and compared. */
 #define TXN_DIRS_HELD 256u
 
@@ -69,6 +72,11 @@ struct txn_env {
     int root_fd;
     struct journal *journal; /* NULL: a crash in between leaves what it leaves */
     bool lax;                /* nothing is synced: durable is what the system makes so, later */
+    /* NULL, or -1: gets a descriptor of the one file that a transaction of one operation replaced
+     * or removed. It has no name any more, and closing it gives its blocks and inode back, which
+     * takes as long as all the renaming: the caller does it when nobody waits. -1 stays for larger
+     * files, whose space somebody may need at once. */
+    int *linger;
     const struct txn_probe *probe;
     /* Called once when all is staged and synced, before the first rename; negative stops. Called
      * also when there is nothing to write. NULL = not called. */

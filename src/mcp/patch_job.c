@@ -3,8 +3,10 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
+#include "mcp/aside.h"
 #include "mcp/operation_answer.h"
 #include "mcp/recorder.h"
+#include "sys/fd.h"
 
 #include <string.h>
 
@@ -43,19 +45,18 @@ static int record_plan(struct patch_job *j, const struct patch_result *r, struct
     return rc;
 }
 
-static void *plan_thread(void *user)
+static void plan_beside(void *user)
 {
     struct patch_job *j = user;
     j->plan_status = record_plan(j, j->plan, &j->plan_e);
-    return NULL;
 }
 
 static int on_planned(void *user, const struct patch_result *r, struct err *e)
 {
     struct patch_job *j = user;
-    bool syncs = !j->request.lax && !ledger_in_memory(j->ledger);
     j->plan = r;
-    j->planning = syncs && pthread_create(&j->planner, NULL, plan_thread, j) == 0;
+    /* In memory it waits for nothing, and is done while the files do. */
+    j->planning = !j->request.lax && aside_begin(j->aside, plan_beside, j);
     return j->planning ? 0 : record_plan(j, r, e);
 }
 
@@ -64,7 +65,7 @@ static int on_staged(void *user, struct err *e)
     struct patch_job *j = user;
     if (!j->planning)
         return 0;
-    ensure(pthread_join(j->planner, NULL) == 0);
+    aside_wait(j->aside);
     j->planning = false;
     if (j->plan_status < 0)
         *e = j->plan_e;
@@ -117,6 +118,7 @@ static void settle_refusal(struct patch_job *j)
 struct applied {
     struct record record;
     char *operation_id;
+    int linger; /* the file that was replaced, or -1 */
 };
 
 static bool write_applied(struct record *record, struct ledger *l)
@@ -127,6 +129,7 @@ static bool write_applied(struct record *record, struct ledger *l)
     int rc = l == NULL ? 0 : opstore_finish(l, a->operation_id, &outcome, LEDGER_LAZY, &e);
     if (rc < 0)
         log_error("the outcome of a patch was not recorded: %s", e.message);
+    fd_close(&a->linger);
     free(a->operation_id);
     free(a);
     return rc >= 0;
@@ -137,6 +140,8 @@ static void settle_applied(struct patch_job *j)
     struct applied *a = mem_new(struct applied);
     a->record.write = write_applied;
     a->operation_id = mem_strdup(j->record.operation_id);
+    a->linger = j->result.linger_plus_one - 1;
+    j->result.linger_plus_one = 0;
     recorder_push_quietly(j->recorder, &a->record);
 }
 

@@ -5,7 +5,7 @@
  * write, with the root's journal; record the outcome. So a crash at any point leaves a record that
  * the next start can judge by the disk, and what was refused before anything was written is
  * recorded as that. For a durable patch and a ledger on disk, the plan and the new files' bytes go
- * to the disk at the same time, by a thread for each: the renames wait for both. What went as
+ * to the disk at the same time (mcp/aside): the renames wait for both. What went as
  * planned is recorded after the caller has its answer (mcp/recorder).
  *
  * Must not: touch the session or the loop.
@@ -17,11 +17,10 @@
 #include "core/journal_roots.h"
 #include "core/operations_store.h"
 
-#include <pthread.h>
-
 /* Bytes of a diff that check_only answers with. */
 #define PATCH_DIFF_SHOWN_MAX 262144u
 
+struct aside;
 struct recorder;
 
 struct patch_job {
@@ -30,6 +29,7 @@ struct patch_job {
     struct journal_roots *journals; /* NULL = none */
     const struct workspace *ws;
     struct recorder *recorder;
+    struct aside *aside; /* NULL = the plan is recorded before the files are made */
     struct patch_request request;
     struct op_request op;
     /* Called when the key is not known and nothing was looked at yet; may refuse (e). NULL = none.
@@ -43,9 +43,7 @@ struct patch_job {
     struct patch_result result;
     struct err e;
     struct err ledger_e; /* code set: the outcome could not be recorded */
-    /* The thread that records the plan, between `planned` and `staged`. */
-    pthread_t planner;
-    bool planning;
+    bool planning;       /* beside us, between `planned` and `staged` */
     const struct patch_result *plan;
     int plan_status;
     struct err plan_e;

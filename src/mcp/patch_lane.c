@@ -134,6 +134,7 @@ void patch_lane_run(struct request *rq, struct patch_lane *x)
     x->job.ledger = rq->server->ledger;
     x->job.journals = rq->server->journals;
     x->job.recorder = rq->server->recorder;
+    x->job.aside = rq->server->aside;
     x->job.op.workspace_id = x->job.ws->id;
     if (x->job.op.key != NULL)
         request_pool(rq, 0, look, looked);

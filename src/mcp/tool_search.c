@@ -8,6 +8,11 @@
  * on a thread of the pool. The process is the gateway's own: no list shows it, and its record is
  * dropped when it was read.
  *
+ * The first try is a quick one where it may be (core/search): it is ended after QUICK_MS, and then,
+ * or when anything was odd about it, ripgrep is asked again in the ordinary way. Where a search
+ * took longer the last time the next one is ordinary at once: what a look at each file costs is
+ * little beside that.
+ *
  * Must not: fall back to a search outside the sandbox, or believe a path that ripgrep prints.
  */
 #include "base/utf8.h"
@@ -28,6 +33,9 @@
 /* What ripgrep passes over is read at least so often, so that none of it is dropped. */
 #define READ_WAIT_MS 200u
 #define TIMEOUT_DEFAULT_MS 60000u
+/* What a quick try gets: twice what 100,000 small files take. It bounds, too, how much of a line
+ * without an end ripgrep reads into memory, since a quick try knows no size of a file. */
+#define QUICK_MS 600u
 
 static const char *const cases[] = {[SEARCH_CASE_SENSITIVE] = "sensitive",
                                     [SEARCH_CASE_IGNORE] = "ignore",
@@ -49,6 +57,8 @@ struct search_call {
     const char **glob_items;
     struct strv argv;
     struct search *search;
+    uint64_t began_ms; /* this try */
+    bool again;        /* it is to be thrown away */
     char *process_id;
     run_ticket ticket;
     uint64_t cursors[2]; /* of standard output and error */
@@ -126,6 +136,8 @@ static int search_admit(struct request *rq)
     if (x->ws == NULL || policy_check(x->ws, POLICY_READ, &x->e) < 0 || check_path(x) < 0)
         return -1;
     take_request(rq);
+    x->q.quick =
+        search_may_be_quick(&x->q) && map_get(&rq->server->slow_searches, x->ws->id) == NULL;
     return search_argv(&x->q, &x->argv, &x->e);
 }
 
@@ -251,6 +263,51 @@ static void end_process(struct request *rq)
         runner_terminate(rq->server->runner, x->process_id, ignore_done, NULL);
 }
 
+static uint64_t try_ms(const struct request *rq)
+{
+    const struct search_call *x = rq->state;
+    return uv_now(rq->server->loop) - x->began_ms;
+}
+
+static void end_if_not_quick(struct request *rq)
+{
+    struct search_call *x = rq->state;
+    if (!x->q.quick || x->again || try_ms(rq) < QUICK_MS)
+        return;
+    x->again = true;
+    end_process(rq);
+}
+
+static void search_start(struct request *rq);
+
+/* The time of the quick try is part of the caller's. */
+static void start_again(struct request *rq)
+{
+    struct search_call *x = rq->state;
+    uint64_t used = try_ms(rq);
+    search_free(steal(x->search));
+    strv_fini(&x->argv);
+    free(steal(x->process_id));
+    x->cursors[0] = x->cursors[1] = 0;
+    x->stopping = x->again = x->q.quick = false;
+    x->timeout_ms = x->timeout_ms > used ? x->timeout_ms - used : 1;
+    if (search_argv(&x->q, &x->argv, &x->e) < 0)
+        request_fail(rq, &x->e);
+    else
+        search_start(rq);
+}
+
+/* How the next search of this workspace begins. */
+static void remember_pace(struct request *rq)
+{
+    struct search_call *x = rq->state;
+    bool slow = x->again || (!x->q.quick && try_ms(rq) > QUICK_MS);
+    if (slow)
+        map_set(&rq->server->slow_searches, x->ws->id, rq->server);
+    else
+        map_remove(&rq->server->slow_searches, x->ws->id);
+}
+
 /* The end of a wrapper is not ripgrep's. */
 static int exit_status_of(struct search_call *x, const struct run_status *s)
 {
@@ -273,6 +330,7 @@ static void stop_if_full(struct request *rq)
     if (x->stopping || !search_is_full(x->search))
         return;
     x->stopping = true;
+    x->again = x->q.quick; /* it may be full of what is dropped */
     search_stopped(x->search, "more was found than SEARCH_HELD_MAX (32 MiB) holds; use a narrower "
                               "pattern, path or glob");
     end_process(rq);
@@ -282,8 +340,12 @@ static void ended(struct request *rq, const struct run_status *s)
 {
     struct search_call *x = rq->state;
     x->exit_status = exit_status_of(x, s);
+    remember_pace(rq);
     end_process(rq);
-    if (x->e.code != ERR_NONE)
+    if (x->e.code == ERR_NONE && x->q.quick && s->termination != RUN_END_TIMEOUT &&
+        (x->again || search_again(x->search, x->exit_status)))
+        start_again(rq);
+    else if (x->e.code != ERR_NONE)
         request_fail(rq, &x->e);
     else
         request_pool(rq, ANSWER_BYTES, finish_work, finish_after);
@@ -314,6 +376,7 @@ static void on_page(struct request *rq, const struct run_page *page, const struc
         return;
     }
     stop_if_full(rq);
+    end_if_not_quick(rq);
     uint64_t total = page->status.output_total;
     if (page->status.state == RUN_EXITED && x->cursors[0] >= total && x->cursors[1] >= total)
         ended(rq, &page->status);
@@ -404,6 +467,7 @@ static void search_start(struct request *rq)
         .process_id = id,
     };
     x->search = search_new(&x->q);
+    x->began_ms = uv_now(rq->server->loop);
     run_ticket ticket = runner_exec(rq->server->runner, &exec, on_started, rq);
     if (ticket != 0)
         x->ticket = ticket;

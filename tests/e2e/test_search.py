@@ -166,6 +166,30 @@ class Told(SearchCase):
         self.assertEqual((answer["files"], answer["skipped"]), ([], {"too_large": 1}))
         self.assertEqual(self.search("needle", max_file_bytes=7000)["total"], 1000)
 
+    def test_files_above_the_limit_of_the_server(self):
+        """The first try asks no file for its size. What it finds in a file that is too large is
+        not shown, and one that takes long, or holds one line that is too long, is not waited for:
+        the answer is the same each time."""
+        self.write("a", "needle\n")
+        with open(self.path("lines"), "wb") as f:
+            f.write((b"x" * 63 + b"\n") * (1 << 20))
+            f.write(b"needle\n")
+        for name in ("sparse", "one-line"):
+            with self.subTest(name=name):
+                with open(self.path(name), "wb") as f:
+                    f.write(b"needle")
+                    f.truncate(64 << 30 if name == "sparse" else 7)
+                if name == "one-line":
+                    os.unlink(self.path("sparse"))
+                    with open(self.path(name), "wb") as f:
+                        f.write(b"x" * (65 << 20) + b"needle")
+                for _ in range(3):
+                    answer = self.search("needle")
+                    self.assertEqual([f["path"] for f in answer["files"]], ["a"])
+                    self.assertEqual((answer["total"], answer["total_files"]), (1, 1))
+                    self.assertEqual(answer["skipped"], {"too_large": 2})
+                    self.assertIs(answer["incomplete"], False)
+
     def test_special_files(self):
         """F15: a FIFO, a socket, a link and a loop of links: no hang, and told."""
         self.write("plain", "needle\n")
@@ -347,6 +371,12 @@ class Ends(SearchCase):
         self.assertTrue(poll(lambda: not rg()), rg())
         self.assertEqual(self.client.call("find", workspace_id="ws", glob="a")["paths"], ["a"])
         self.assertFalse(self.client.answered(ident))
+
+    def test_a_time_limit_below_that_of_the_quick_try(self):
+        self.make_slow()
+        answer = self.search("needle", timeout_ms=100)
+        self.assertIs(answer["incomplete"], True)
+        self.assertIn("timeout_ms", answer["incomplete_reason"])
 
     def test_others_are_answered_meanwhile(self):
         self.write("a", "needle\n")

@@ -415,6 +415,77 @@ static void test_a_full_disk(void **state)
     assert_int_equal(status, 0);
 }
 
+/* ---- so many files that threads share them (core/spread) ---- */
+
+#define MANY 240
+
+static void many_name(size_t i, char out[24])
+{
+    snprintf(out, 24, "m%zu/f%zu", i / 60, i);
+}
+
+static void put_many(struct scratch *s, struct buf *text)
+{
+    char name[24];
+    buf_puts(text, "*** Begin Patch\n");
+    for (size_t i = 0; i < MANY; i++) {
+        many_name(i, name);
+        scratch_put(s, name, "old\n");
+        buf_printf(text, "*** Update File: %s\n-old\n+NEW\n", name);
+    }
+    buf_puts(text, "*** End Patch\n");
+}
+
+/* How many files are new; fails unless each is one or the other. */
+static size_t count_new(struct scratch *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < MANY; i++) {
+        char name[24];
+        many_name(i, name);
+        autobuf b = scratch_get(s, name);
+        bool is_new = strcmp(buf_cstr(&b), "NEW\n") == 0;
+        assert_true(is_new || strcmp(buf_cstr(&b), "old\n") == 0);
+        n += is_new;
+    }
+    return n;
+}
+
+/* Killed when so many temporary files are there: the threads are somewhere in the middle then, each
+ * time elsewhere. */
+static void kill_when(struct scratch *s, const struct variant *v, size_t temporary)
+{
+    int status = 0;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(apply(s, v));
+    bool ended = false;
+    while (!ended && scratch_leftovers(s) < temporary)
+        ended = waitpid(pid, &status, WNOHANG) == pid;
+    if (ended)
+        return;
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+static void test_many_killed_anywhere(void **state)
+{
+    struct scratch *s = *state;
+    for (size_t temporary = 1; temporary <= MANY; temporary += 13) {
+        autobuf text = BUF_INIT;
+        struct journal_report r = {0};
+        put_many(s, &text);
+        struct variant v = {"many", buf_cstr(&text), temporary % 2 == 0, false};
+        kill_when(s, &v, temporary);
+        recover(s, &r);
+        assert_int_not_equal(r.outcome, JOURNAL_STUCK);
+        size_t n = count_new(s);
+        assert_true(n == 0 || n == MANY);
+        assert_int_equal(scratch_leftovers(s), 0);
+    }
+}
+
 static int up_in_memory(void **state)
 {
     return access("/dev/shm", W_OK) == 0 ? scratch_up_below(state, "/dev/shm") : scratch_up(state);
@@ -425,4 +496,5 @@ static int up_in_memory(void **state)
 UNIT_MAIN(M(test_killed_at_every_system_call), M(test_recovery_is_killed_too),
           M(test_all_renamed_goes_forward), M(test_others_files_stay),
           M(test_a_directory_that_became_a_link), M(test_one_holder),
-          M(test_another_root_is_refused), M(test_damage), M(test_a_full_disk))
+          M(test_another_root_is_refused), M(test_damage), M(test_a_full_disk),
+          M(test_many_killed_anywhere))

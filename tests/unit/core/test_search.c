@@ -62,6 +62,27 @@ static void test_requests_that_are_refused(void **state)
     }
 }
 
+static void test_when_a_quick_try_may_be(void **state)
+{
+    (void)state;
+    static const struct {
+        struct search_request q;
+        bool may;
+    } table[] = {
+        {{.pattern = "x"}, true},
+        {{.pattern = "x", .max_file_bytes = SEARCH_FILE_MAX}, false},
+        {{.pattern = "x", .multiline = true}, false},
+        {{.pattern = "x", .binary = true}, false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(table); i++)
+        assert_int_equal(search_may_be_quick(&table[i].q), table[i].may);
+    struct search_request q = {.pattern = "x", .limit = 1, .quick = true};
+    autostrv argv = {0};
+    assert_int_equal(search_argv(&q, &argv, NULL), 0);
+    for (size_t i = 0; i < argv.len; i++)
+        assert_false(str_starts(argv.items[i], "--max-filesize"));
+}
+
 /* ---- ripgrep itself ---- */
 
 struct outcome {
@@ -409,10 +430,65 @@ static void test_pages_by_bytes(void **state)
     }
 }
 
+#define END_OF(bytes)                                                                              \
+    "{\"type\":\"end\",\"data\":{\"binary_offset\":null,\"stats\":{\"bytes_searched\":" bytes      \
+    "}}}\n"
+
+/* Ripgrep was not told of a size: what it found in a file that is larger is dropped. */
+static void test_a_quick_try_drops_what_is_too_large(void **state)
+{
+    (void)state;
+    for (int quick = 0; quick < 2; quick++) {
+        const struct search_request q = {.pattern = "x", .limit = 9, .quick = quick};
+        struct search *s = search_new(&q);
+        struct search_page p = {0};
+        put(s, BEGIN("a") MATCH(1) END_OF("67108864") BEGIN("b") MATCH(2) END_OF("67108865"));
+        assert_false(search_again(s, 0));
+        assert_int_equal(search_finish(s, 0, &p, NULL), 0);
+        assert_int_equal(p.total, quick ? 1 : 2);
+        assert_int_equal(p.total_files, quick ? 1 : 2);
+        assert_int_equal(p.n, quick ? 1 : 2);
+        assert_int_equal(p.skipped.too_large, quick);
+        assert_false(p.incomplete);
+        search_page_fini(&p);
+        search_free(s);
+    }
+}
+
+static void test_what_is_asked_again(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *output;
+        int status;
+        bool again;
+    } table[] = {
+        {BEGIN("a") MATCH(1) END, 0, false},
+        {"", 1, false},
+        {"", 2, false}, /* a bad pattern, or a file that cannot be read: it would say the same */
+        {"", -1, true},
+        {BEGIN("a") MATCH(1) END, 134, true},
+        {BEGIN("a") MATCH(1), 0, true},
+        {"{\"type\":\"be", 0, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        const struct search_request q = {.pattern = "x", .limit = 9, .quick = true};
+        struct search *s = search_new(&q);
+        put(s, table[i].output);
+        assert_int_equal(search_again(s, table[i].status), table[i].again);
+        search_lost(s);
+        assert_true(search_again(s, 0));
+        search_free(s);
+    }
+}
+
 #define S(f) cmocka_unit_test_setup_teardown(f, scratch_up, scratch_down)
 
 UNIT_MAIN(cmocka_unit_test(test_arguments), cmocka_unit_test(test_requests_that_are_refused),
           S(test_matches_and_context), S(test_what_is_passed_over_is_told), S(test_pages),
           S(test_long_lines_are_cut), S(test_a_bad_pattern), S(test_pieces),
           cmocka_unit_test(test_ends_that_are_no_ends), cmocka_unit_test(test_output_that_got_lost),
-          cmocka_unit_test(test_a_search_that_was_stopped), cmocka_unit_test(test_pages_by_bytes))
+          cmocka_unit_test(test_a_search_that_was_stopped), cmocka_unit_test(test_pages_by_bytes),
+          cmocka_unit_test(test_when_a_quick_try_may_be),
+          cmocka_unit_test(test_a_quick_try_drops_what_is_too_large),
+          cmocka_unit_test(test_what_is_asked_again))

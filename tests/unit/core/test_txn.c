@@ -357,6 +357,73 @@ static void test_directories_with_others_files_stay(void **state)
     assert_int_equal(scratch_leftovers(s), 0);
 }
 
+/* So many files that several threads make and remove them, without a probe. */
+#define MANY 300
+
+struct many {
+    char paths[MANY][16];
+    struct stat was[MANY];
+    struct txn_op ops[MANY];
+    bool standing[MANY];
+};
+
+static void many_init(struct many *m, struct scratch *s)
+{
+    for (size_t i = 0; i < MANY; i++) {
+        snprintf(m->paths[i], sizeof(m->paths[i]), "d%zu/f%zu", i / 40, i);
+        scratch_put(s, m->paths[i], "old\n");
+        stat_of(s, m->paths[i], &m->was[i]);
+        m->ops[i] = (struct txn_op){.kind = i % 7 == 0 ? TXN_REMOVE : TXN_REPLACE,
+                                    .path = m->paths[i],
+                                    .bytes = "NEW\n",
+                                    .len = 4,
+                                    .was = &m->was[i],
+                                    .meta_path = m->paths[i],
+                                    .meta_was = &m->was[i]};
+    }
+}
+
+static void test_many_files(void **state)
+{
+    struct scratch *s = *state;
+    struct err why = {0};
+    for (int lax = 0; lax < 2; lax++) {
+        autofree struct many *m = mem_new(struct many);
+        many_init(m, s);
+        struct txn_env env = {.root_fd = s->ws.root_fd, .lax = lax};
+        assert_int_equal(txn_run(&env, m->ops, MANY, m->standing, &why), TXN_APPLIED);
+        assert_int_equal(scratch_leftovers(s), 0);
+        for (size_t i = 0; i < MANY; i++) {
+            assert_true(m->standing[i]);
+            assert_int_equal(scratch_has(s, m->paths[i]), i % 7 != 0);
+            if (i % 7 != 0)
+                scratch_expect(s, m->paths[i], "NEW\n");
+        }
+    }
+}
+
+/* Wherever the one is that cannot be made, all are as they were. */
+static void test_one_of_many_fails(void **state)
+{
+    struct scratch *s = *state;
+    static const size_t which[] = {1, 2, MANY / 2, MANY - 2, MANY - 1};
+    for (size_t k = 0; k < ARRAY_LEN(which); k++) {
+        autofree struct many *m = mem_new(struct many);
+        struct err why = {0};
+        many_init(m, s);
+        scratch_put(s, m->paths[which[k]], "theirs\n");
+        struct txn_env env = {.root_fd = s->ws.root_fd, .lax = true};
+        assert_int_equal(txn_run(&env, m->ops, MANY, m->standing, &why), TXN_REFUSED);
+        assert_int_equal(why.code, ERR_VERSION_CONFLICT);
+        assert_non_null(strstr(why.message, m->paths[which[k]]));
+        assert_int_equal(scratch_leftovers(s), 0);
+        for (size_t i = 0; i < MANY; i++) {
+            assert_false(m->standing[i]);
+            scratch_expect(s, m->paths[i], i == which[k] ? "theirs\n" : "old\n");
+        }
+    }
+}
+
 #define S(f) cmocka_unit_test_setup_teardown(f, scratch_up, scratch_down)
 
 int main(int argc, char **argv)
@@ -370,6 +437,8 @@ int main(int argc, char **argv)
         S(test_what_is_stuck_is_told_and_kept),
         S(test_a_name_taken_during_undo_is_left_to_its_taker),
         S(test_directories_with_others_files_stay),
+        S(test_many_files),
+        S(test_one_of_many_fails),
     };
     if (argc > 1 && strcmp(argv[1], "without-renameat2") == 0 &&
         deny_syscall(SYS_renameat2, ENOSYS) < 0)
