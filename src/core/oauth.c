@@ -22,6 +22,7 @@
 
 struct seen {
     unsigned char digest[DIGEST];
+    struct oauth_principal whose;
     int64_t until_s; /* 0: unused */
 };
 
@@ -240,8 +241,40 @@ static bool scopes_suffice(const struct oauth *o, const struct jwt *t)
     return true;
 }
 
+bool oauth_principal_same(const struct oauth_principal *a, const struct oauth_principal *b)
+{
+    return memcmp(a->digest, b->digest, sizeof(a->digest)) == 0;
+}
+
+bool oauth_principal_known(const struct oauth_principal *p)
+{
+    static const struct oauth_principal nobody;
+    return !oauth_principal_same(p, &nobody);
+}
+
+/* Which claim it is goes in too, so that no subject is taken for a client of the same name. */
+static void name_principal(const struct oauth *o, const struct jwt *t, const char *token, size_t n,
+                           struct oauth_principal *ret)
+{
+    static const char *const claims[] = {"sub", "client_id", "azp"};
+    struct sha256_ctx ctx;
+    sha256_init(&ctx);
+    sha256_update(&ctx, strlen(o->issuer) + 1, (const uint8_t *)o->issuer);
+    for (size_t i = 0; i < ARRAY_LEN(claims); i++) {
+        struct json_object *value = json_object_object_get(t->claims, claims[i]);
+        if (!json_object_is_type(value, json_type_string))
+            continue;
+        sha256_update(&ctx, strlen(claims[i]) + 1, (const uint8_t *)claims[i]);
+        token = json_object_get_string(value);
+        n = (size_t)json_object_get_string_len(value);
+        break;
+    }
+    sha256_update(&ctx, n, (const uint8_t *)token);
+    sha256_digest(&ctx, sizeof(ret->digest), ret->digest);
+}
+
 static enum oauth_verdict judge(struct oauth *o, const char *token, size_t n, int64_t now_s,
-                                int64_t *ret_until, struct err *why)
+                                struct seen *ret, struct err *why)
 {
     const struct jwt_demands demands = {
         .issuer = o->issuer, .audience = o->resource, .now_s = now_s};
@@ -253,8 +286,10 @@ static enum oauth_verdict judge(struct oauth *o, const char *token, size_t n, in
         refresh_keys(o);
     if (!oauth_keys_verify(&o->keys, &t, token))
         err_set(why, ERR_UNAUTHORIZED, "the token is not signed by a key of the issuer");
-    else if (jwt_check(&t, &demands, ret_until, why) == 0)
+    else if (jwt_check(&t, &demands, &ret->until_s, why) == 0)
         verdict = scopes_suffice(o, &t) ? OAUTH_FINE : OAUTH_SCOPE;
+    if (verdict == OAUTH_FINE)
+        name_principal(o, &t, token, n, &ret->whose);
     if (verdict == OAUTH_SCOPE)
         err_set(why, ERR_UNAUTHORIZED, "the token lacks a scope; \"%.256s\" is wanted",
                 o->scope_text);
@@ -263,12 +298,11 @@ static enum oauth_verdict judge(struct oauth *o, const char *token, size_t n, in
 }
 
 enum oauth_verdict oauth_check(struct oauth *o, const char *value, size_t n, int64_t now_s,
-                               struct err *why)
+                               struct oauth_principal *ret, struct err *why)
 {
     static const char scheme[] = "Bearer ";
     size_t skip = sizeof(scheme) - 1;
-    unsigned char digest[DIGEST];
-    int64_t until = 0;
+    struct seen now;
     while (n > skip && value[n - 1] == ' ')
         n--;
     if (n <= skip || strncasecmp(value, scheme, skip) != 0 ||
@@ -278,15 +312,16 @@ enum oauth_verdict oauth_check(struct oauth *o, const char *value, size_t n, int
     }
     const char *token = value + skip;
     look_at_keys(o, now_s);
-    struct seen *slot = slot_of(o, token, n - skip, digest);
-    if (was_seen(slot, digest, now_s))
-        return OAUTH_FINE;
-    enum oauth_verdict verdict = judge(o, token, n - skip, now_s, &until, why);
-    if (verdict == OAUTH_FINE) {
-        memcpy(slot->digest, digest, DIGEST);
-        slot->until_s = until;
+    struct seen *slot = slot_of(o, token, n - skip, now.digest);
+    if (!was_seen(slot, now.digest, now_s)) {
+        enum oauth_verdict verdict = judge(o, token, n - skip, now_s, &now, why);
+        if (verdict != OAUTH_FINE)
+            return verdict;
+        *slot = now;
     }
-    return verdict;
+    if (ret != NULL)
+        *ret = slot->whose;
+    return OAUTH_FINE;
 }
 
 /* ---- what is told ---- */

@@ -48,9 +48,19 @@ struct oauth;
 struct oauth *oauth_new(const struct oauth_options *options, struct err *e);
 void oauth_free(struct oauth *o); /* NULL is fine */
 
-/* Judge the value of an Authorization header. `why` is filled unless it is fine. */
+/* Whom a token speaks for: a digest of its issuer and its `sub`, of `client_id` (or `azp`) where it
+ * has no subject, of the token itself where it has neither. All zero: nobody in particular, as
+ * where no token of an issuer was given. */
+struct oauth_principal {
+    unsigned char digest[32];
+};
+bool oauth_principal_same(const struct oauth_principal *a, const struct oauth_principal *b);
+bool oauth_principal_known(const struct oauth_principal *p);
+
+/* Judge the value of an Authorization header. `ret` (may be NULL) is set when it is fine, `why` is
+ * filled when it is not. */
 enum oauth_verdict oauth_check(struct oauth *o, const char *value, size_t n, int64_t now_s,
-                               struct err *why);
+                               struct oauth_principal *ret, struct err *why);
 
 /* The status of a verdict, and the header line WWW-Authenticate for it, with its end. */
 int oauth_status(enum oauth_verdict verdict);

@@ -86,6 +86,9 @@ struct registry {
     /* Who may grant what waits for a person, besides the operator's token and command line. */
     bool self_grant;     /* the caller itself: then a hold only slows it down */
     bool no_elicitation; /* not even a person whom the client asks */
+    /* That person over HTTP too. Only when it was said: on stdio one program started us and shows
+     * the question, over HTTP whoever reaches us and has the token may answer what it asked. */
+    bool http_elicitation;
 };
 
 /* A zeroed registry is empty and ready. After a failed load it holds what was read before the

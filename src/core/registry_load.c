@@ -320,6 +320,7 @@ static int load_workspace(const struct load *load, const char *id, struct json_o
 static int take_grants(const struct load *load, struct json_object *value)
 {
     struct grants grants = {.elicitation = true};
+    bool told = json_get(value, "elicitation") != NULL;
     if (value == NULL)
         return 0;
     if (json_read(value, "approvals", grants_fields, ARRAY_LEN(grants_fields), &grants,
@@ -327,6 +328,7 @@ static int take_grants(const struct load *load, struct json_object *value)
         return -1;
     load->registry->self_grant = grants.self_grant;
     load->registry->no_elicitation = !grants.elicitation;
+    load->registry->http_elicitation = told && grants.elicitation;
     return 0;
 }
 

@@ -252,7 +252,9 @@ static bool client_takes_forms(const struct request *rq)
 
 static bool may_ask(const struct request *rq)
 {
-    return rq->session != NULL && !rq->server->registry->no_elicitation &&
+    const struct registry *r = rq->server->registry;
+    return rq->session != NULL &&
+           (rq->session->remote ? r->http_elicitation : !r->no_elicitation) &&
            rq->gate->hold.state == APPROVAL_PENDING && client_takes_forms(rq);
 }
 

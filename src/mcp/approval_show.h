@@ -4,8 +4,9 @@
  * that repaint a terminal, text that runs backwards, blanks that are letters, a line that looks
  * like the next field, an argument that begins where the window ends. So every value stands in
  * quotes on lines of its own, and nothing leaves as it came but visible characters: control,
- * format, private and blank ones are written as \x1b or \u{202e}, bytes that are no text as \xff.
- * When something is left out it says so, with the number of bytes, and where to see it all.
+ * format, private and blank ones, and those that are written from right to left, are written as
+ * \x1b or \u{202e}, bytes that are no text as \xff. So the order that is seen is the order that
+ * runs. When something is left out it says so, with the number of bytes, and where to see it all.
  *
  * Must not: leave out a member of the call that changes what it does.
  */

@@ -48,8 +48,8 @@ struct http_session {
     struct peer peer; /* of what belongs to no call */
     struct http_server *http;
     char *id;
-    struct session session;
-    struct http_conn *get; /* the stream for it, or NULL */
+    struct session session; /* its `principal` is who may use it */
+    struct http_conn *get;  /* the stream for it, or NULL */
     uint64_t get_seq;
     uint32_t streams; /* numbers given so far */
     unsigned n_streams;
@@ -80,6 +80,7 @@ struct http_conn {
     enum http_state state;
     bool local; /* a Unix socket */
     bool keep_alive;
+    struct oauth_principal principal; /* whom the token of the request speaks for */
     const char *origin; /* of the policy: the page that asks may read the answer; or NULL */
     bool chunked;       /* how the stream that is open is framed */
     bool eof;           /* the client sends no more */
@@ -162,8 +163,10 @@ struct session *http_call_session(struct http_call *x);
 
 /* ---- http_session ---- */
 
-struct http_session *http_session_new(struct http_server *h);
-struct http_session *http_session_get(struct http_server *h, const char *id, size_t n);
+struct http_session *http_session_new(struct http_server *h, const struct oauth_principal *whose);
+/* NULL when there is none of that id, or it is another's: nobody learns that it exists. */
+struct http_session *http_session_get(struct http_server *h, const char *id, size_t n,
+                                      const struct oauth_principal *who);
 void http_session_free(struct http_session *s);
 /* Is anything open or in flight? */
 bool http_session_busy(const struct http_session *s);

@@ -192,8 +192,11 @@ void http_call_start(struct http_conn *c, struct http_session *s, struct json_ob
     x->announces = announces;
     c->call = x;
     list_append(&c->http->calls, &x->node);
-    if (s == NULL)
+    if (s == NULL) {
         session_init(&x->own, c->http->server, &x->peer);
+        x->own.principal = c->principal;
+        x->own.remote = true;
+    }
     x->handling = true;
     hand_in(x, message);
     x->handling = false;

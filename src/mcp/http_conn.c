@@ -6,7 +6,7 @@
  * away for LINGER_MS at most, so that the answer is not lost to a reset.
  */
 #include "mcp/http.h"
-#include "mcp/http_operator.h"
+#include "mcp/operator_call.h"
 
 #include "base/log.h"
 #include "sys/fd.h"
@@ -433,7 +433,7 @@ void http_conn_close(struct http_conn *c)
     if (c->call != NULL)
         http_call_lost(c->call);
     if (c->operator_call != NULL)
-        http_operator_lost(c->operator_call);
+        operator_call_lost(c->operator_call);
     if (c->listens != NULL)
         http_session_lost(c->listens);
 }

@@ -78,11 +78,12 @@ static bool is_metadata(const struct http_conn *c, const struct http1_head *h)
 }
 
 /* The fixed token is looked at first, where there is one. */
-static enum oauth_verdict check_token(const struct http_conn *c, const struct http1_head *h,
+static enum oauth_verdict check_token(struct http_conn *c, const struct http1_head *h,
                                       struct err *why)
 {
     const struct http_policy *p = &c->http->policy;
     bool more = false;
+    c->principal = (struct oauth_principal){0};
     if (p->token == NULL && p->oauth == NULL)
         return OAUTH_FINE;
     const struct http1_header *a = http1_find(h, "authorization", &more);
@@ -92,8 +93,9 @@ static enum oauth_verdict check_token(const struct http_conn *c, const struct ht
     const char *value = http1_at(h, a->value);
     if (p->token != NULL && http_policy_bearer(p, value, a->value.len))
         return OAUTH_FINE;
-    return p->oauth != NULL ? oauth_check(p->oauth, value, a->value.len, time(NULL), why)
-                            : OAUTH_INVALID;
+    return p->oauth != NULL
+               ? oauth_check(p->oauth, value, a->value.len, time(NULL), &c->principal, why)
+               : OAUTH_INVALID;
 }
 
 static void refuse_token(struct http_conn *c, enum oauth_verdict verdict, const struct err *why)
@@ -247,11 +249,13 @@ static struct http_session *session_of(struct http_conn *c, const struct http1_h
     const struct http1_header *id = http1_find(h, "mcp-session-id", NULL);
     if (id == NULL) {
         err_set(&e, ERR_INVALID_REQUEST,
-                "Mcp-Session-Id: is required; initialize opens a session and tells its id");
+                "Mcp-Session-Id: is required; initialize opens a session and tells its id "
+                "(requests of revision 2026-07-28 need none)");
         fail(c, 400, &no_id, &e, NULL);
         return NULL;
     }
-    struct http_session *s = http_session_get(c->http, http1_at(h, id->value), id->value.len);
+    struct http_session *s =
+        http_session_get(c->http, http1_at(h, id->value), id->value.len, &c->principal);
     if (s == NULL) {
         err_set(&e, ERR_UNAUTHORIZED, "Session not found; send initialize to open a new one");
         fail(c, 404, &no_id, &e, NULL);
@@ -303,7 +307,7 @@ static void initialize(struct http_conn *c, struct json_object *message, const s
                        bool may_stream)
 {
     struct err e;
-    struct http_session *s = http_session_new(c->http);
+    struct http_session *s = http_session_new(c->http, &c->principal);
     if (s == NULL) {
         err_set(&e, ERR_RESOURCE_QUEUE_FULL,
                 "HTTP_SESSIONS_MAX (%u) sessions are open; end one with DELETE", HTTP_SESSIONS_MAX);

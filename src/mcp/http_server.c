@@ -3,8 +3,8 @@
 
 #include "base/log.h"
 #include "mcp/http.h"
-#include "mcp/http_operator.h"
 #include "mcp/listen.h"
+#include "mcp/operator_call.h"
 #include "sys/unixsock.h"
 
 #include <errno.h>
@@ -204,7 +204,7 @@ static void drop_everything(struct http_server *h)
         http_call_drop(container_of(it, struct http_call, node));
     list_each (it, &h->conns)
         http_conn_close(container_of(it, struct http_conn, node));
-    http_operator_drop(h);
+    operator_call_drop_all(h);
 }
 
 void http_server_free(struct http_server *h)

@@ -162,7 +162,7 @@ void http_session_lost(struct http_session *s)
 
 /* ---- life ---- */
 
-struct http_session *http_session_new(struct http_server *h)
+struct http_session *http_session_new(struct http_server *h, const struct oauth_principal *whose)
 {
     if (h->sessions.used >= HTTP_SESSIONS_MAX)
         return NULL;
@@ -173,17 +173,21 @@ struct http_session *http_session_new(struct http_server *h)
     s->used_ms = uv_now(h->server->loop);
     list_init(&s->events);
     session_init(&s->session, h->server, &s->peer);
+    s->session.principal = *whose;
+    s->session.remote = true;
     map_set(&h->sessions, s->id, s);
     http_server_wake(h);
     return s;
 }
 
-struct http_session *http_session_get(struct http_server *h, const char *id, size_t n)
+struct http_session *http_session_get(struct http_server *h, const char *id, size_t n,
+                                      const struct oauth_principal *who)
 {
     autofree char *key = mem_dup(id, n);
     struct http_session *s = map_get(&h->sessions, key);
-    if (s != NULL)
-        s->used_ms = uv_now(h->server->loop);
+    if (s == NULL || !oauth_principal_same(&s->session.principal, who))
+        return NULL;
+    s->used_ms = uv_now(h->server->loop);
     return s;
 }
 

@@ -1,9 +1,9 @@
 /* mcp/inputs: see inputs.h. The form of a sealed state:
  *
- *     hex(HMAC-SHA256(key, expiry '.' purpose '.' text)) '.' expiry '.' text
+ *     hex(HMAC-SHA256(key, purpose '.' expiry '.' text)) '.' expiry '.' text
  *
- * where expiry is in milliseconds and purpose is the method and the name of what was called, which
- * is not sent since the same call says it again. */
+ * where expiry is in milliseconds and purpose is who called (mcp/session), the method and the name
+ * of what was called, which is not sent since the same call says it again. */
 #include "mcp/inputs.h"
 
 #include "base/num.h"
@@ -27,8 +27,12 @@ static void sign(const struct request *rq, const char *rest, char hex[SEAL_HEX +
     struct json_object *params = request_params(rq);
     const char *name = json_str(json_get(params, "name"));
     const char *uri = json_str(json_get(params, "uri"));
-    autofree char *text = mem_printf("%s\n%s\n%s\n%s", json_str(json_get(rq->message, "method")),
-                                     name != NULL ? name : "", uri != NULL ? uri : "", rest);
+    autobuf who = BUF_INIT;
+    for (size_t i = 0; rq->session != NULL && i < sizeof(rq->session->principal.digest); i++)
+        buf_printf(&who, "%02x", rq->session->principal.digest[i]);
+    autofree char *text =
+        mem_printf("%s\n%s\n%s\n%s\n%s", buf_cstr(&who), json_str(json_get(rq->message, "method")),
+                   name != NULL ? name : "", uri != NULL ? uri : "", rest);
     seal_sign(rq->server->state_key, SERVER_KEY_BYTES, text, hex);
 }
 

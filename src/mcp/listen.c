@@ -121,7 +121,7 @@ static int read_tasks(struct listener *l, struct json_object *ids, struct err *e
         if (id == NULL)
             return err_set(e, ERR_INVALID_PARAMS,
                            "params.notifications.taskIds[%zu]: must be a string", i);
-        if (task_find(l->rq->server, id) != NULL && !strv_has(&l->tasks, id))
+        if (task_find_for(l->rq->session, id) != NULL && !strv_has(&l->tasks, id))
             strv_add(&l->tasks, id);
     }
     return 0;

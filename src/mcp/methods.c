@@ -129,12 +129,6 @@ static void answer_tools_list(struct request *rq)
 /* Waits for the probe: the description of exec_command says what is really around a command. */
 static void run_tools_list(const struct inbound *in)
 {
-    struct err e;
-    if (json_get(in->m.params, "cursor") != NULL) {
-        err_set(&e, ERR_INVALID_PARAMS, "params.cursor: the list has one page; send no cursor");
-        inbound_error(in, &e, NULL);
-        return;
-    }
     request_when_probed(request_new(in, NULL), answer_tools_list);
 }
 
@@ -156,16 +150,19 @@ static void run_cancelled(const struct inbound *in)
 
 static const struct method methods[] = {
     {"tools/call", RPC_REQUEST, METHOD_BOTH, PROVIDES_TOOLS, true, tool_call},
-    {"tools/list", RPC_REQUEST, METHOD_BOTH, PROVIDES_TOOLS, true, run_tools_list},
+    {"tools/list", RPC_REQUEST, METHOD_BOTH, PROVIDES_TOOLS, true, run_tools_list,
+     .one_page = true},
     {"ping", RPC_REQUEST, METHOD_LEGACY, 0, false, reply_empty},
     {"initialize", RPC_REQUEST, METHOD_LEGACY, 0, false, run_initialize},
     {"server/discover", RPC_REQUEST, METHOD_MODERN, 0, false, run_discover},
     {"subscriptions/listen", RPC_REQUEST, METHOD_MODERN, 0, false, listen_run},
-    {"prompts/list", RPC_REQUEST, METHOD_BOTH, PROVIDES_PROMPTS, true, prompts_list_run},
+    {"prompts/list", RPC_REQUEST, METHOD_BOTH, PROVIDES_PROMPTS, true, prompts_list_run,
+     .one_page = true},
     {"prompts/get", RPC_REQUEST, METHOD_BOTH, PROVIDES_PROMPTS, true, prompts_get_run},
-    {"resources/list", RPC_REQUEST, METHOD_BOTH, PROVIDES_RESOURCES, true, resources_list_run},
+    {"resources/list", RPC_REQUEST, METHOD_BOTH, PROVIDES_RESOURCES, true, resources_list_run,
+     .one_page = true},
     {"resources/templates/list", RPC_REQUEST, METHOD_BOTH, PROVIDES_RESOURCES, true,
-     resources_templates_run},
+     resources_templates_run, .one_page = true},
     {"resources/read", RPC_REQUEST, METHOD_BOTH, PROVIDES_RESOURCES, true, resources_read_run},
     {"resources/subscribe", RPC_REQUEST, METHOD_LEGACY, PROVIDES_RESOURCES, true,
      resources_subscribe_run},
@@ -176,7 +173,8 @@ static const struct method methods[] = {
     {"tasks/get", RPC_REQUEST, METHOD_BOTH, PROVIDES_TASKS, true, tasks_get_run},
     {"tasks/cancel", RPC_REQUEST, METHOD_BOTH, PROVIDES_TASKS, true, tasks_cancel_run},
     {"tasks/result", RPC_REQUEST, METHOD_LEGACY, PROVIDES_TASKS, true, tasks_result_run},
-    {"tasks/list", RPC_REQUEST, METHOD_LEGACY, PROVIDES_TASKS, true, tasks_list_run},
+    {"tasks/list", RPC_REQUEST, METHOD_LEGACY, PROVIDES_TASKS, true, tasks_list_run,
+     .one_page = true},
     {"tasks/update", RPC_REQUEST, METHOD_MODERN, PROVIDES_TASKS, true, tasks_update_run},
     {"logging/setLevel", RPC_REQUEST, METHOD_LEGACY, PROVIDES_LOGGING, true, run_set_level},
     {"notifications/initialized", RPC_NOTIFICATION, METHOD_LEGACY, 0, false, run_initialized},

@@ -24,6 +24,7 @@ struct method {
     unsigned provides;  /* exists only with that part of the provider; 0: always */
     bool needs_session; /* in the legacy era only after initialize */
     void (*run)(const struct inbound *in);
+    bool one_page; /* a list that is given whole, so no cursor was ever given */
 };
 
 /* The method of a message, or NULL when there is none for this provider and the message's era. */

@@ -4,7 +4,9 @@
 #include "core/version_cache.h"
 
 #include "base/log.h"
+#include "mcp/aside.h"
 #include "mcp/command_record.h"
+#include "mcp/egress_change.h"
 #include "mcp/provider.h"
 #include "mcp/recorder.h"
 #include "mcp/request.h"
@@ -23,11 +25,13 @@ void server_init(struct server *s, uv_loop_t *loop, const struct registry *regis
                          .versions = version_cache_new()};
     ensure(ledger != NULL);
     s->recorder = recorder_new(loop, ledger);
+    s->aside = aside_new();
     s->commands = command_records_new(s);
     list_init(&s->waiting);
     list_init(&s->sessions);
     list_init(&s->listeners);
     list_init(&s->tasks);
+    list_init(&s->egress_changes);
     ensure(getrandom(s->state_key, sizeof(s->state_key), 0) == sizeof(s->state_key));
 }
 
@@ -42,6 +46,7 @@ void server_fini(struct server *s)
     map_fini(&s->lanes);
     command_records_free(s->commands);
     recorder_free(s->recorder);
+    aside_free(s->aside);
     pos = 0;
     for (struct workspace *w; (w = map_next(&s->searchers, &pos, NULL)) != NULL;) {
         free(w->id);
@@ -49,6 +54,8 @@ void server_fini(struct server *s)
         free(w);
     }
     map_fini(&s->searchers);
+    egress_change_forget(s);
+    map_fini(&s->slow_searches);
     version_cache_free(s->versions);
     buf_fini(&s->tools_list);
     buf_fini(&s->spare);
@@ -87,6 +94,7 @@ static struct workspace *make_searcher(const struct workspace *ws)
     w->network = NETWORK_RESTRICTED;
     w->sandbox = SANDBOX_REQUIRED;
     w->shared_tmp = false;
+    w->egress = (struct egress_policy){0}; /* it may be replaced */
     w->mounts = mem_zalloc(ws->n_mounts + 1, sizeof(*w->mounts));
     for (size_t i = 0; i < ws->n_mounts; i++) {
         w->mounts[i] = ws->mounts[i];

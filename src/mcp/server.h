@@ -26,6 +26,7 @@
 /* Bytes of the key that seals what a client keeps for us (mcp/inputs). */
 #define SERVER_KEY_BYTES 32
 
+struct aside;
 struct command_records;
 struct journal_roots;
 struct ledger;
@@ -40,11 +41,15 @@ struct server {
     struct ledger *ledger;            /* never NULL; its functions block: on the pool only */
     struct journal_roots *journals;   /* of patches; NULL = none, set after server_init() */
     struct recorder *recorder;        /* what the ledger learns later */
+    struct aside *aside;              /* for patches */
     struct command_records *commands; /* that run */
     bool commands_outlive;            /* this server: a durable worker has them */
     struct facts facts;               /* `probed` turns true once */
     struct map lanes;                 /* workspace id -> struct lane */
+    struct map egress_states;         /* workspace id -> its last change, mcp/egress_change */
+    struct list egress_changes;       /* on their way */
     struct map searchers;             /* workspace id -> struct workspace, see server_searcher() */
+    struct map slow_searches;         /* workspace id -> not NULL where the last one took long */
     struct list sessions;             /* all there are */
     struct list listeners;            /* mcp/listen */
     uint64_t session_serial;

@@ -135,6 +135,9 @@ static int admit(const struct inbound *in, const struct method *method, struct e
     }
     if (!in->modern && method->needs_session && s->version == NULL)
         return err_set(e, ERR_INVALID_REQUEST, "%s: send initialize first", m->method);
+    if (method->one_page && json_get(m->params, "cursor") != NULL)
+        return err_set(e, ERR_INVALID_PARAMS,
+                       "params.cursor: the list has one page; send no cursor");
     if (s->n_calls >= SESSION_CALLS_MAX)
         return err_set(e, ERR_RESOURCE_QUEUE_FULL,
                        "SESSION_CALLS_MAX (%u) calls are in flight; wait for answers first",

@@ -13,6 +13,7 @@
 
 #include "base/list.h"
 #include "base/str.h"
+#include "core/oauth.h"
 #include "mcp/notice.h"
 #include "mcp/peer.h"
 #include "mcp/request.h"
@@ -27,7 +28,8 @@ struct approval_run;
 struct session {
     struct list node; /* in server->sessions */
     struct server *server;
-    uint64_t serial;     /* no other session of the server ever has it */
+    uint64_t serial;                  /* no other session of the server ever has it */
+    struct oauth_principal principal; /* who it is; all zero where nobody is told from others */
     struct peer *peer;   /* what belongs to no call goes there; on stdio everything does */
     const char *version; /* the negotiated revision; NULL before initialize. Static. */
     struct json_object *capabilities; /* of the client, as initialize said; owned */
@@ -38,6 +40,7 @@ struct session {
     uint64_t ask_seq;
     struct list calls;
     unsigned n_calls;
+    bool remote;  /* over HTTP: other programs may reach us the same way */
     bool patient; /* its calls are tasks (mcp/task): a command is waited for to its end */
     struct approval_run *approved; /* whose call it makes (mcp/approval_run); NULL: a client's */
     size_t coming; /* bytes of answers that are being worked on, about; a transport that takes in no

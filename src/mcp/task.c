@@ -1,6 +1,7 @@
 /* mcp/task: see task.h. */
 #include "mcp/task.h"
 
+#include "base/log.h"
 #include "base/str.h"
 #include "mcp/listen.h"
 #include "mcp/meta.h"
@@ -162,9 +163,44 @@ static void take_answer(struct task *t)
     buf_reset(&t->answer, 0);
 }
 
+static size_t kept_bytes(const struct task *t)
+{
+    return t->result.cap + t->failure.cap;
+}
+
+static void evict(struct task *t)
+{
+    log_info("%s: its result (%zu bytes) is dropped; TASK_RESULTS_MAX (%u bytes) are kept of all",
+             t->id, t->result.len + t->failure.len, TASK_RESULTS_MAX);
+    buf_fini(&t->result);
+    buf_fini(&t->failure);
+    t->evicted = true;
+}
+
+/* Of those that have ended, the one that did so first makes room. */
+static void bound_results(const struct task *newest)
+{
+    for (;;) {
+        size_t total = kept_bytes(newest);
+        struct task *oldest = NULL;
+        list_each (it, &newest->server->tasks) {
+            struct task *t = container_of(it, struct task, node);
+            if (!t->over || kept_bytes(t) == 0)
+                continue;
+            total += kept_bytes(t);
+            if (oldest == NULL || t->updated_ms < oldest->updated_ms)
+                oldest = t;
+        }
+        if (total <= TASK_RESULTS_MAX || oldest == NULL)
+            return;
+        evict(oldest);
+    }
+}
+
 static void settle(struct task *t)
 {
     take_answer(t);
+    bound_results(t);
     end(t, t->result.len > 0 ? TASK_COMPLETED : TASK_FAILED);
 }
 
@@ -178,7 +214,44 @@ static void on_send(struct peer *p, struct buf *message)
     buf_truncate(message, 0);
 }
 
-/* A question of the call is kept; what it only wants to say (progress, log) goes to nobody. */
+static struct session *owner_of(const struct task *t)
+{
+    list_each (it, &t->server->sessions) {
+        struct session *s = container_of(it, struct session, node);
+        if (s->serial == t->owner)
+            return s;
+    }
+    return NULL;
+}
+
+/* The stream of a tasks/result that the client has open is where it looks. */
+static bool tell_waiter(const struct task *t, struct buf *out)
+{
+    list_each (it, &t->waiting) {
+        const struct request *rq = container_of(it, struct task_wait, node)->rq;
+        if (rq != NULL && rq->session != NULL && rq->session->serial == t->owner)
+            return peer_notify(rq->peer, out);
+    }
+    return false;
+}
+
+/* What the call wants to say (progress, log), marked with the task. */
+static bool pass_on(const struct task *t, struct json_object *message)
+{
+    struct session *owner = owner_of(t);
+    struct json_object *params = json_get(message, "params");
+    struct json_object *meta = json_object_new_object();
+    struct json_object *related = json_object_new_object();
+    autobuf out = BUF_INIT;
+    ensure(meta != NULL && related != NULL);
+    json_object_object_add(related, "taskId", json_object_new_string(t->id));
+    json_object_object_add(meta, TASK_RELATED, related);
+    json_object_object_add(params, "_meta", meta);
+    keep(&out, message);
+    return owner != NULL && (tell_waiter(t, &out) || peer_notify(owner->peer, &out));
+}
+
+/* A question of the call is kept. */
 static bool on_notify(struct peer *p, struct buf *message)
 {
     struct task *t = container_of(p, struct task, peer);
@@ -187,7 +260,7 @@ static bool on_notify(struct peer *p, struct buf *message)
         return false;
     const char *key = json_str(json_get(all, "id"));
     if (key == NULL)
-        return false;
+        return !t->modern && pass_on(t, all);
     struct task_input *in = mem_new(struct task_input);
     in->key = mem_strdup(key);
     in->method = mem_strdup(json_str(json_get(all, "method")));
@@ -312,6 +385,13 @@ struct task *task_find(struct server *s, const char *id)
     return NULL;
 }
 
+struct task *task_find_for(const struct session *who, const char *id)
+{
+    struct task *t = task_find(who->server, id);
+    bool own = t != NULL && oauth_principal_same(&t->session.principal, &who->principal);
+    return own ? t : NULL;
+}
+
 void task_free(struct task *t)
 {
     if (t == NULL)
@@ -350,7 +430,19 @@ void task_cancel(struct task *t)
 
 /* ---- the start ---- */
 
-static struct json_object *make_call(struct json_object *params)
+/* Its `_meta` says nothing but the token, of a revision that has progress of tasks. */
+static void add_token(struct json_object *inner, struct json_object *params)
+{
+    struct json_object *token = meta_get(params, "progressToken");
+    if (token == NULL)
+        return;
+    struct json_object *meta = json_object_new_object();
+    ensure(meta != NULL);
+    json_object_object_add(meta, "progressToken", json_object_get(token));
+    json_object_object_add(inner, "_meta", meta);
+}
+
+static struct json_object *make_call(struct json_object *params, bool modern)
 {
     struct json_object *message = json_object_new_object();
     struct json_object *inner = json_object_new_object();
@@ -361,6 +453,8 @@ static struct json_object *make_call(struct json_object *params)
         if (value != NULL)
             json_object_object_add(inner, members[i], json_object_get(value));
     }
+    if (!modern)
+        add_token(inner, params);
     json_object_object_add(message, "jsonrpc", json_object_new_string("2.0"));
     json_object_object_add(message, "id", json_object_new_int(1));
     json_object_object_add(message, "method", json_object_new_string("tools/call"));
@@ -385,6 +479,9 @@ static struct task *task_new(const struct inbound *in, uint64_t ttl_ms)
     session_init(&t->session, t->server, &t->peer);
     t->session.version = INNER_VERSION;
     t->session.patient = true;
+    t->session.principal = in->session->principal;
+    t->session.remote = in->session->remote;
+    t->session.log_level = in->session->log_level;
     t->session.capabilities = json_object_get(in->modern ? meta_get(in->m.params, META_CAPABILITIES)
                                                          : in->session->capabilities);
     return t;
@@ -410,7 +507,7 @@ struct task *task_start(const struct inbound *in, uint64_t ttl_ms, struct err *e
         return NULL;
     }
     struct task *t = task_new(in, ttl_ms);
-    autojson *message = make_call(in->m.params);
+    autojson *message = make_call(in->m.params, in->modern);
     t->handling = true;
     session_take(&t->session, &t->peer, message, false);
     if (t->session.n_calls == 0)

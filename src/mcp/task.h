@@ -10,9 +10,14 @@
  * The question is kept: the task is input_required until it is answered, by tasks/update (newer) or
  * through tasks/result (older revision). So no approval is lost because a call became a task.
  *
- * Tasks belong to the server: whoever knows the id (122 random bits) may ask. They live as long as
- * their client wanted (ttl, from the creation), and longer while they work. tasks/list shows a
- * session its own. Ending a task ends its command's tree.
+ * Progress. The older revision keeps the token of a call good while its task works: what the call
+ * tells goes to whoever waits in tasks/result in the session that made it, else to that session's
+ * own stream, marked with the task. The newer one has no progress of tasks, so none is sent there.
+ *
+ * Tasks belong to the server: whoever knows the id (122 random bits) may ask, if it is the same
+ * client where clients are told from each other (OAuth). They live as long as their client wanted
+ * (ttl, from the creation), and longer while they work. tasks/list shows a session its own, and a
+ * client that is known all of its own. Ending a task ends its command's tree.
  *
  * Must not: run a call twice, or hold more than TASKS_MAX.
  */
@@ -31,6 +36,9 @@
 #define TASK_GRACE_MS 1000u
 /* Largest result that is kept. */
 #define TASK_RESULT_MAX (16u << 20)
+/* Bytes of all results that are kept. Above it those of the task that ended first are dropped, and
+ * whoever asks for it then is told so. */
+#define TASK_RESULTS_MAX (64u << 20)
 
 /* The one legacy revision that has tasks. */
 #define TASK_LEGACY_VERSION "2025-11-25"
@@ -52,13 +60,14 @@ struct task {
     struct session session;
     struct server *server;
     char *id;
-    uint64_t owner; /* serial of the session that made it */
+    uint64_t owner; /* serial of the session that made it; its client is `session.principal` */
     bool modern;    /* made in the newer revision */
     enum task_status status;
     bool handling;    /* its call is being handed in */
     bool over;        /* it has ended, and so has the session */
     bool tool_failed; /* the result is flagged isError */
     bool too_large;   /* the answer was above TASK_RESULT_MAX, and is not kept */
+    bool evicted;     /* what it ended with made room for newer ones (TASK_RESULTS_MAX) */
     uint64_t created_ms, updated_ms, ttl_ms;
     struct buf answer;   /* the message that the call was answered with */
     struct buf result;   /* its member `result`, JSON text; empty when there was none */
@@ -80,6 +89,7 @@ struct task_input {
 struct task_wait {
     struct list node;
     void (*ended)(struct task_wait *w, struct task *t);
+    struct request *rq; /* whose session and peer may be told of progress; NULL: none */
     /* A question came up; NULL: it does not matter. */
     void (*asked)(struct task_wait *w, struct task *t);
 };
@@ -89,6 +99,8 @@ struct task_wait {
 struct task *task_start(const struct inbound *in, uint64_t ttl_ms, struct err *e);
 
 struct task *task_find(struct server *s, const char *id);
+/* The same for a client: NULL too when it is another's. */
+struct task *task_find_for(const struct session *who, const char *id);
 
 /* False, and `w` is not linked, when it has ended already. */
 bool task_await(struct task *t, struct task_wait *w);

@@ -47,14 +47,24 @@ static struct task *task_of(const struct inbound *in)
     const char *id = json_str(json_get(in->m.params, "taskId"));
     if (in->modern && tasks_refuse_undeclared(in))
         return NULL;
-    struct task *t = id != NULL ? task_find(in->session->server, id) : NULL;
+    struct task *t = id != NULL ? task_find_for(in->session, id) : NULL;
     if (t == NULL) {
         err_set(&e, ERR_INVALID_PARAMS,
                 id == NULL ? "params.taskId: is required (a string)"
                            : "params.taskId: there is no such task, or its time is over");
         inbound_error(in, &e, NULL);
+        return NULL;
     }
-    return t;
+    if (!t->evicted)
+        return t;
+    err_set(
+        &e, ERR_INVALID_PARAMS,
+        "params.taskId: this task has ended, and what it ended with was dropped for newer ones: "
+        "TASK_RESULTS_MAX (%u bytes) are kept of all. Fetch results sooner, or have calls "
+        "answer with less (output_bytes, ranges)",
+        TASK_RESULTS_MAX);
+    inbound_error(in, &e, NULL);
+    return NULL;
 }
 
 void tasks_get_run(const struct inbound *in)
@@ -71,22 +81,23 @@ void tasks_get_run(const struct inbound *in)
     request_finish(rq);
 }
 
+/* Where clients are told from each other, all of the client; else those of the session. */
+static bool is_listed(const struct task *t, const struct session *s)
+{
+    return t->owner == s->serial || (!t->modern && oauth_principal_known(&s->principal) &&
+                                     oauth_principal_same(&t->session.principal, &s->principal));
+}
+
 void tasks_list_run(const struct inbound *in)
 {
-    struct err e;
     const struct server *s = in->session->server;
-    if (json_get(in->m.params, "cursor") != NULL) {
-        err_set(&e, ERR_INVALID_PARAMS, "params.cursor: the list has one page; send no cursor");
-        inbound_error(in, &e, NULL);
-        return;
-    }
     struct request *rq = request_new(in, NULL);
     struct jsonw *w = request_answer(rq);
     jsonw_key(w, "tasks");
     jsonw_array(w);
     list_each (it, &s->tasks) {
         const struct task *t = container_of(it, struct task, node);
-        if (t->owner != in->session->serial)
+        if (t->evicted || !is_listed(t, in->session))
             continue;
         jsonw_object(w);
         task_write(w, t, false);
@@ -294,7 +305,7 @@ void tasks_result_run(const struct inbound *in)
     struct request *rq = request_new(in, &result_waiter);
     struct result_call *x = rq->state;
     x->rq = rq;
-    x->wait = (struct task_wait){.ended = on_result, .asked = on_question};
+    x->wait = (struct task_wait){.ended = on_result, .asked = on_question, .rq = rq};
     if (!task_await(t, &x->wait)) {
         answer_result(rq, t);
         return;

@@ -2,6 +2,8 @@
 #include "core/exec_limits.h"
 #include "core/ledger.h"
 #include "core/operations_store.h"
+#include "core/search.h"
+#include "mcp/egress_change.h"
 #include "mcp/patch_job.h"
 #include "mcp/recorder.h"
 #include "mcp/session.h"
@@ -58,6 +60,13 @@ static void write_limits(struct jsonw *w)
         {"stdin_bytes", RUN_STDIN_MAX},
         {"wait_ms", RUN_WAIT_MAX_MS},
         {"output_page_bytes", RUN_PAGE_MAX},
+        {"search_pattern_bytes", SEARCH_PATTERN_MAX},
+        {"search_globs", SEARCH_GLOBS_MAX},
+        {"search_context_lines", SEARCH_CONTEXT_MAX},
+        {"search_page_matches", SEARCH_PAGE_MAX},
+        {"search_line_shown_bytes", SEARCH_COLUMNS_MAX},
+        {"search_held_bytes", SEARCH_HELD_MAX},
+        {"search_file_bytes", SEARCH_FILE_MAX},
         {"terminal_size", EXEC_TERMINAL_MAX},
         {"listed_processes", RUN_LIST_MAX},
         {"grace_ms", RUN_GRACE_MAX_MS},
@@ -65,11 +74,14 @@ static void write_limits(struct jsonw *w)
         {"exclusive_waiting", RUN_QUEUE_MAX},
         {"output_file_bytes", RUN_SPILL_BYTES},
         {"output_files_total_bytes", RUN_SPILL_TOTAL_BYTES},
+        {"output_follow_bytes", RUN_SPILL_FOLLOW_BYTES},
+        {"background_named", RUN_BACKGROUND_NAMED_MAX},
         {"ended_processes_kept", RUN_RETAIN_MAX},
         {"ended_processes_kept_ms", RUN_RETAIN_MS},
         {"tasks", TASKS_MAX},
         {"task_ttl_ms", TASK_TTL_MAX_MS},
         {"task_result_bytes", TASK_RESULT_MAX},
+        {"task_results_bytes", TASK_RESULTS_MAX},
     };
     jsonw_key(w, "limits");
     jsonw_object(w);
@@ -122,7 +134,9 @@ static void answer(struct request *rq)
         jsonw_kstr(w, "root", x->ws->root);
         jsonw_key(w, "execution");
         struct facts facts = s->facts;
+        struct facts_rules rules;
         facts.warm = x->warm;
+        facts.rules = egress_change_facts(s, x->ws->id, &rules) ? &rules : NULL;
         facts_write_execution(&facts, x->ws, w);
     }
     request_finish(rq);

@@ -227,6 +227,11 @@ class Client:
         with self._changed:
             return bool(self._answers.get(self._key(ident)))
 
+    def unclaimed(self):
+        """Answers that came and nobody asked for yet."""
+        with self._changed:
+            return [m for queue in self._answers.values() for m in queue] + self.strays
+
     # ---- JSON-RPC ----
 
     def begin(self, method, params=None):

@@ -212,6 +212,66 @@ class Tokens(OauthCase):
         self.assertNotIn(token, json.dumps(done))
 
 
+class Whose(OauthCase):
+    """A session belongs to the issuer's subject that opened it."""
+
+    def test_another_subject_finds_no_session(self):
+        server = self.resource_server()
+        own = self.session(server, headers=bearer(self.key.token(sub="ada")))
+        other = {**own, **bearer(self.key.token(sub="eve"))}
+        unknown = {**other, "Mcp-Session-Id": "0" * 36}
+        for method, body in (("POST", LIST), ("GET", None), ("DELETE", None),
+                             ("POST", {"jsonrpc": "2.0", "method": "notifications/initialized"})):
+            asked = self.ask(server, method=method, headers=other, body=body)
+            none = self.ask(server, method=method, headers=unknown, body=body)
+            self.assertEqual((asked.status, asked.body), (404, none.body), method)
+        self.assertEqual(self.ask(server, headers=own, body=LIST).status, 200)
+        # A new token of the same subject goes on.
+        fresh = {**own, **bearer(self.key.token(sub="ada", jti="another"))}
+        self.assertEqual(self.ask(server, headers=fresh, body=LIST).status, 200)
+
+    def test_who_a_token_without_a_subject_speaks_for(self):
+        server = self.resource_server()
+        first = {"sub": None, "client_id": "x"}
+        own = self.session(server, headers=bearer(self.key.token(**first)))
+        for claims, status in ((first, 200), ({"sub": "x"}, 404), ({"sub": None}, 404),
+                               ({"sub": None, "client_id": "y"}, 404)):
+            answer = self.ask(server, body=LIST,
+                              headers={**own, **bearer(self.key.token(jti="2", **claims))})
+            self.assertEqual(answer.status, status, claims)
+
+    def test_a_shared_token_is_one_client(self):
+        secret = "0123456789abcdef0123456789abcdef"
+        server = self.resource_server(env={"CODESPACE_HTTP_TOKEN": secret})
+        own = self.session(server, headers=bearer(secret))
+        self.assertEqual(self.ask(server, headers=own, body=LIST).status, 200)
+        subject = {**own, **bearer(self.key.token())}
+        self.assertEqual(self.ask(server, headers=subject, body=LIST).status, 404)
+
+    @needs_sandbox
+    def test_a_task_is_its_clients(self):
+        server = self.resource_server()
+        params = {"name": "exec_command", "task": {}, "arguments": {
+            "workspace_id": "ws", "command": ["true"]}}
+        own = self.session(server, headers=bearer(self.key.token(sub="ada")))
+        eve = self.session(server, headers=bearer(self.key.token(sub="eve")))
+        again = self.session(server, headers=bearer(self.key.token(sub="ada", jti="2")))
+
+        def ask(headers, method, **params):
+            return self.ask(server, headers=headers, body={
+                "jsonrpc": "2.0", "id": 5, "method": method, "params": params}).json
+
+        ident = ask(own, "tools/call", **params)["result"]["task"]["taskId"]
+        self.assertEqual(
+            ask(own, "tasks/result", taskId=ident)["result"]["structuredContent"]["exit_code"], 0)
+        self.assertEqual(ask(eve, "tasks/get", taskId=ident)["error"],
+                         ask(eve, "tasks/get", taskId="task-none")["error"])
+        self.assertEqual(ask(eve, "tasks/list")["result"]["tasks"], [])
+        listed = ask(again, "tasks/list")["result"]["tasks"]
+        self.assertEqual([task["taskId"] for task in listed], [ident])
+        self.assertEqual(ask(again, "tasks/get", taskId=ident)["result"]["taskId"], ident)
+
+
 class Start(OauthCase):
     def test_the_options_belong_together(self):
         keys = self.keys(self.key)

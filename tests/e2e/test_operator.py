@@ -15,8 +15,9 @@ ADD = patch_text("*** Add File: a.txt", "+one")
 
 
 class OperatorCase(HttpCase):
-    def serve(self, *arguments, caller=CALLER, operator=OPERATOR, approvals="confirm", **more):
-        config = self.config({"workspaces": {"ws": {
+    def serve(self, *arguments, caller=CALLER, operator=OPERATOR, approvals="confirm", top=None,
+              **more):
+        config = self.config({**(top or {}), "workspaces": {"ws": {
             "root": self.ws, "profile": "workspace-write", "approvals": approvals}}})
         env = {"CODESPACE_HTTP_TOKEN": caller, "CODESPACE_OPERATOR_TOKEN": operator}
         server = HttpServer(
@@ -284,8 +285,22 @@ class Approvals(OperatorCase):
 
 
 class Elicitation(OperatorCase):
-    def test_over_a_legacy_session(self):
+    def test_over_http_only_when_it_was_said(self):
+        """Whoever has the clients' token could answer the question it asked for itself."""
         server = self.serve()
+        client = self.session(server, headers={"Authorization": "Bearer " + CALLER},
+                              capabilities={"elicitation": {}})
+        self.hold(server, client)
+        meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+        done = self.modern(server, "tools/call", {
+            "name": "apply_patch", "arguments": {"workspace_id": "ws", "patch": ADD}}, meta=meta,
+            headers={"Authorization": "Bearer " + CALLER}).json["result"]
+        self.assertEqual(done["resultType"], "complete")
+        self.assertIn("APPROVAL_REQUIRED", done["content"][0]["text"])
+
+    def test_over_a_legacy_session(self):
+        server = self.serve(top={"approvals": {"elicitation": True}})
         client = self.session(server, headers={"Authorization": "Bearer " + CALLER},
                               capabilities={"elicitation": {}})
         stream = self.ask(server, headers=client, stream=True, body=call(

@@ -69,8 +69,9 @@ class Older(TaskCase):
         self.assertEqual(tools["exec_command"]["execution"], {"taskSupport": "optional"})
         self.assertNotIn("execution", tools["read"])
         limits = client.call("workspace_info")["limits"]
-        self.assertEqual([limits[n] for n in ("tasks", "task_ttl_ms", "task_result_bytes")],
-                         [256, 86400000, 16 << 20])
+        self.assertEqual([limits[n] for n in ("tasks", "task_ttl_ms", "task_result_bytes",
+                                              "task_results_bytes")],
+                         [256, 86400000, 16 << 20, 64 << 20])
 
     @needs_sandbox
     def test_from_start_to_result(self):
@@ -446,7 +447,8 @@ class OverHttp(Gate, HttpCase):
     def test_a_question_reaches_who_waits_for_the_result(self):
         root = self.make_dir("asks")
         path = self.config({"workspaces": {"asks": {
-            "root": root, "profile": "workspace-write", "approvals": "confirm"}}})
+            "root": root, "profile": "workspace-write", "approvals": "confirm"}},
+            "approvals": {"elicitation": True}})
         self.server = self.serve("--config", path)
         headers = self.session(self.server, capabilities={"elicitation": {}})
         call = command("echo ran > ran.txt")
@@ -466,6 +468,26 @@ class OverHttp(Gate, HttpCase):
         self.assertEqual(result["structuredContent"]["exit_code"], 0)
         with open(root + "/ran.txt") as f:
             self.assertEqual(f.read(), "ran\n")
+
+    @needs_sandbox
+    def test_progress_finds_the_client(self):
+        """On the session's own stream, and on that of tasks/result while one is open."""
+        headers = self.session(self.server)
+        own = self.ask(self.server, "GET", headers=headers, stream=True)
+        ident = self.legacy(headers, "tools/call", **command(WAITS), task={},
+                            _meta={"progressToken": "tok"})["result"]["task"]["taskId"]
+        first = self.message(own)
+        waits = self.ask(self.server, headers=headers, stream=True, body={
+            "jsonrpc": "2.0", "id": 2, "method": "tasks/result", "params": {"taskId": ident}})
+        second = self.message(waits)
+        for one in (first, second):
+            self.assertEqual(one["method"], "notifications/progress")
+            self.assertEqual(one["params"]["progressToken"], "tok")
+            self.assertEqual(one["params"]["_meta"], {RELATED: {"taskId": ident}})
+        self.assertLess(first["params"]["progress"], second["params"]["progress"])
+        self.go()
+        self.assertEqual(self.message(waits)["result"]["structuredContent"]["output"], "got it\n")
+        self.assertEqual(self.message(own)["method"], "notifications/tasks/status")
 
     def message(self, stream):
         """The next on the stream; an event without one only gives an id to come back with."""

@@ -197,7 +197,8 @@ static enum oauth_verdict check_at(struct fixture *f, const char *token, int64_t
 {
     struct err why = {0};
     autofree char *value = mem_printf("Bearer %s", token);
-    enum oauth_verdict verdict = oauth_check(f->oauth, value, strlen(value), now, &why);
+    struct oauth_principal whose;
+    enum oauth_verdict verdict = oauth_check(f->oauth, value, strlen(value), now, &whose, &why);
     assert_null(strstr(why.message, token));
     assert_true(verdict == OAUTH_FINE || why.message[0] != '\0');
     return verdict;
@@ -305,7 +306,8 @@ static void test_headers(void **state)
                                       "Basic YTpi", "Bearer a b", "bearer"};
     struct err why;
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
-        assert_int_equal(oauth_check(f->oauth, all[i], strlen(all[i]), NOW, &why), OAUTH_MALFORMED);
+        assert_int_equal(oauth_check(f->oauth, all[i], strlen(all[i]), NOW, NULL, &why),
+                         OAUTH_MALFORMED);
 }
 
 static void test_keys_are_read_again(void **state)

@@ -280,7 +280,11 @@ static void test_credentials_refused(void **state)
         const char *message;
     } rows[] = {
         {WS(ROOT "," EGRESS("{\"host\":\"a.test\",\"header\":\"A\"}")),
-         ".file: is required (a string)"},
+         ": needs \"file\" or \"command\", and not both: where the value comes from"},
+        {WS(ROOT "," EGRESS("{\"host\":\"a.test\",\"header\":\"A\",\"command\":[\"@/open\"]}")),
+         ".command[0]: \"@/open\" can be written by others; chmod go-w"},
+        {WS(ROOT "," EGRESS("{\"host\":\"a.test\",\"header\":\"A\",\"command\":[\"@/token\"]}")),
+         ".command[0]: \"@/token\" is not executable"},
         {WS(ROOT "," EGRESS(INJECT("*.test", "A", "@/token"))),
          ".host: \"*.test\": byte 0x2a is not possible in a host name (letters, digits, '-', '_' "
          "and '.'; other alphabets in their xn-- form)"},
@@ -300,12 +304,12 @@ static void test_credentials_refused(void **state)
         {WS(ROOT "," EGRESS(INJECT("a.test", "A", "@/link/in"))),
          ".file: \"@/link/in\" goes through a symbolic link; write the real path (\"@/a/in\")"},
         {WS(ROOT "," EGRESS(INJECT("a.test", "A", "@/open"))),
-         ".file: others may read or write \"@/open\" (mode 0640), so it is no secret; chmod 600"},
+         ".file: others may read or write \"@/open\" (mode 0660), so it is no secret; chmod 600"},
     };
     autofree char *token = base_dir_fill("@/token");
     autofree char *open = base_dir_fill("@/open");
     base_dir_write(token, "x\n", 0600);
-    base_dir_write(open, "x\n", 0640);
+    base_dir_write(open, "x\n", 0660);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         autofree char *message =
             mem_printf("c.json: workspaces.demo.egress.inject[0]%s", rows[i].message);
@@ -338,6 +342,13 @@ static void test_credentials_out_of_reach(void **state)
             swap ? "demo" : "other");
         refuse_credential(text, message);
     }
+    autofree char *script = base_dir_fill("@/b/print");
+    base_dir_write(script, "x\n", 0700);
+    refuse_credential(
+        "{\"workspaces\":{\"other\":{\"root\":\"@/b\"},\"demo\":{" ROOT "," EGRESS(
+            "{\"host\":\"a.test\",\"header\":\"A\",\"command\":[\"/bin/sh\",\"@/b/print\"]}") "}}}",
+        "c.json: workspaces.demo: egress.inject[0].command[1] of \"demo\": \"@/b/print\" lies "
+        "where commands or tools of \"other\" could write it; keep it outside of every workspace");
     refuse_credential(
         WS(ROOT ",\"mounts\":[{\"path\":\"@/b\",\"writable\":true}]," EGRESS(
             INJECT("a.test", "A", "@/b/token"))),
@@ -353,6 +364,7 @@ static void test_credentials_out_of_reach(void **state)
         assert_true(strv_has(&r.items[i]->hidden, outside));
     registry_fini(&r);
     unlink(inside);
+    unlink(script);
 }
 
 static void test_limits(void **state)
@@ -538,13 +550,13 @@ static void test_who_grants(void **state)
     (void)state;
     static const struct {
         const char *text;
-        bool self_grant, no_elicitation;
+        bool self_grant, no_elicitation, http_elicitation;
     } rows[] = {
-        {"{}", false, false},
-        {"{\"approvals\":{}}", false, false},
-        {"{\"approvals\":{\"self_grant\":true}}", true, false},
-        {"{\"approvals\":{\"elicitation\":false}}", false, true},
-        {"{\"approvals\":{\"self_grant\":false,\"elicitation\":true}}", false, false},
+        {"{}", false, false, false},
+        {"{\"approvals\":{}}", false, false, false},
+        {"{\"approvals\":{\"self_grant\":true}}", true, false, false},
+        {"{\"approvals\":{\"elicitation\":false}}", false, true, false},
+        {"{\"approvals\":{\"self_grant\":false,\"elicitation\":true}}", false, false, true},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct registry r = {0};
@@ -552,6 +564,7 @@ static void test_who_grants(void **state)
         assert_int_equal(base_dir_load(&r, rows[i].text, &e), 0);
         assert_int_equal(r.self_grant, rows[i].self_grant);
         assert_int_equal(r.no_elicitation, rows[i].no_elicitation);
+        assert_int_equal(r.http_elicitation, rows[i].http_elicitation);
         registry_fini(&r);
     }
     struct registry r = {0};

@@ -34,6 +34,14 @@ static void test_text(void **state)
         {"\xf3\xa0\x81\x81", 4, "\"\\u{e0041}\""},
         {"\xee\x80\x80", 3, "\"\\u{e000}\""},
         {"\xff\xc3", 2, "\"\\xff\\xc3\""},
+        /* Hebrew, Arabic with its digits, an old script, an Arabic form: one letter would turn
+         * round what stands beside it. */
+        {"a \xd7\x90 -rf", 8, "\"a \\u{5d0} -rf\""},
+        {"\xd8\xa7\xd9\xa1", 4, "\"\\u{627}\\u{661}\""},
+        {"\xf0\x90\xa4\x80", 4, "\"\\u{10900}\""},
+        {"\xef\xbb\xbc", 3, "\"\\u{fefc}\""},
+        {"\xf0\x9e\xa4\x80", 4, "\"\\u{1e900}\""},
+        {"\xe2\x81\xa7", 3, "\"\\u{2067}\""},
         {"\xed\xa0\x80", 3, "\"\\xed\\xa0\\x80\""},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

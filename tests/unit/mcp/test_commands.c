@@ -68,6 +68,7 @@ static void test_failed_wait(void **state)
 static void test_status_in_full(void **state)
 {
     struct fixture *f = *state;
+    const char *const left[] = {"7 a b", "9 ", NULL};
     const char *const created[] = {"sub/.git", NULL};
     struct run_status s = {.process_id = "p",
                            .workspace_id = "ws",
@@ -83,6 +84,7 @@ static void test_status_in_full(void **state)
                            .max_rss_kib = 7,
                            .background = 2,
                            .background_alive = true,
+                           .background_pids = left,
                            .created = created,
                            .idle_timeout_ms = 8,
                            .output_dropped = 9,
@@ -90,11 +92,12 @@ static void test_status_in_full(void **state)
     fixture_call(f, "process_status", "{\"process_id\":\"p\"}");
     f->fake.status_done(f->fake.user, &s, NULL);
     assert_has(fixture_run(f), "\"command\":\"make all\"", "\"exit_code\":0", "\"background\":2",
-               "\"background_alive\":true", "\"created_repositories\":[\"sub/.git\"]",
-               "\"duration_ms\":5", "\"cpu_us\":6", "\"max_rss_kib\":7", "\"idle_timeout_ms\":8",
-               "\"output_dropped\":9", "\"output_failed\":\"the disk is full\"",
-               "\"network_scope\":\"workspace\"", "\"started_at_ms\":10", "\"ended_at_ms\":15",
-               NULL);
+               "\"background_alive\":true",
+               "\"background_pids\":[{\"pid\":7,\"name\":\"a b\"},{\"pid\":9,\"name\":\"\"}]",
+               "\"created_repositories\":[\"sub/.git\"]", "\"duration_ms\":5", "\"cpu_us\":6",
+               "\"max_rss_kib\":7", "\"idle_timeout_ms\":8", "\"output_dropped\":9",
+               "\"output_failed\":\"the disk is full\"", "\"network_scope\":\"workspace\"",
+               "\"started_at_ms\":10", "\"ended_at_ms\":15", NULL);
 }
 
 /* A lost answer of the other tools is an error that says how to find out. */

@@ -323,6 +323,87 @@ static void test_too_large_a_result(void **state)
                NULL);
 }
 
+/* Results of ended tasks are bounded as a whole, and who asks for one that went is told. */
+static void test_results_make_room(void **state)
+{
+    struct fixture *f = *state;
+    enum { EACH = 12u << 20, FIT = TASK_RESULTS_MAX / EACH };
+    autofree char *text = mem_zalloc(EACH + 1, 1);
+    memset(text, 'x', EACH);
+    autostrv ids = {0};
+    for (unsigned i = 0; i <= FIT; i++)
+        strv_add(&ids, begin(f, "hold")->id);
+    size_t total = 0;
+    for (unsigned i = FIT + 1; i-- > 0;) { /* the last that began ends first */
+        end_held(i, text);
+        task_find(&f->server, ids.items[i])->updated_ms += FIT - i; /* one after the other */
+    }
+    list_each (it, &f->server.tasks)
+        total += container_of(it, struct task, node)->result.cap;
+    assert_true(total <= TASK_RESULTS_MAX && total >= EACH);
+    assert_has(say_of(f, SAY("8", "tasks/result", "\"taskId\":\"%s\""), ids.items[FIT]), "-32602",
+               "TASK_RESULTS_MAX", NULL);
+    assert_has(say_of(f, SAY("8", "tasks/get", MODERN ",\"taskId\":\"%s\""), ids.items[FIT]),
+               "-32602", "TASK_RESULTS_MAX", NULL);
+    assert_null(strstr(say(f, SAY("8", "tasks/list", "")), ids.items[FIT]));
+    assert_has(say_of(f, SAY("8", "tasks/result", "\"taskId\":\"%s\""), ids.items[0]), "\"xxx",
+               NULL);
+}
+
+/* The token of the call is good while its task works, and what is told names the task. */
+static void test_progress(void **state)
+{
+    struct fixture *f = *state;
+    say(f, SAY("1", "tools/call", "\"name\":\"hold\",\"task\":{},\"_meta\":{\"progressToken\":7}"));
+    struct task *t = newest(f);
+    buf_truncate(&f->sent, 0);
+    notice_progress(held[0], 5, 0, "still running");
+    assert_has(buf_cstr(&f->sent), "notifications/progress", "\"progressToken\":7,",
+               "\"progress\":5", "\"_meta\":{\"" TASK_RELATED "\":{\"taskId\":\"task-", NULL);
+    notice_log(held[0], NOTICE_ERROR, "a word");
+    assert_has(buf_cstr(&f->sent), "notifications/message", NULL);
+    end_held(0, "done");
+    assert_int_equal(t->status, TASK_COMPLETED);
+    /* Without a token there is none, and the newer revision has none of tasks. */
+    begin(f, "hold");
+    say(f, "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"hold\","
+           "\"_meta\":{\"progressToken\":8,\"io.modelcontextprotocol/protocolVersion\":"
+           "\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{" KNOWS "}}}}");
+    assert_true(newest(f)->modern);
+    buf_truncate(&f->sent, 0);
+    for (size_t i = 1; i < 3; i++) {
+        notice_progress(held[i], 5, 0, "still running");
+        end_held(i, "done");
+    }
+    assert_null(strstr(buf_cstr(&f->sent), "notifications/progress"));
+}
+
+/* Of a client that is told from others, nobody else learns. */
+static void test_whose_task_it_is(void **state)
+{
+    struct fixture *f = *state;
+    f->session.principal.digest[0] = 1;
+    struct task *t = begin(f, "hold");
+    struct session other;
+    session_init(&other, &f->server, &f->peer);
+    other.version = "2025-11-25";
+    f->session.principal.digest[0] = 2;
+    assert_has(say_of(f, SAY("2", "tasks/get", "\"taskId\":\"%s\""), t->id), "no such task", NULL);
+    other.principal.digest[0] = 1;
+    autojson *list = NULL;
+    static const char ask[] = SAY("3", "tasks/list", "");
+    assert_int_equal(json_parse(ask, strlen(ask), &list, NULL), 0);
+    buf_truncate(&f->sent, 0);
+    session_take(&other, &f->peer, list, false);
+    assert_has(buf_cstr(&f->sent), t->id, NULL);
+    other.principal.digest[0] = 3;
+    buf_truncate(&f->sent, 0);
+    session_take(&other, &f->peer, list, false);
+    assert_null(strstr(buf_cstr(&f->sent), t->id));
+    session_fini(&other);
+    end_held(0, "done");
+}
+
 static void test_who_may_call(void **state)
 {
     struct fixture *f = *state;
@@ -461,6 +542,9 @@ int main(void)
         T(test_a_moment_is_waited),
         T(test_failure_is_kept_whole),
         T(test_too_large_a_result),
+        T(test_results_make_room),
+        T(test_progress),
+        T(test_whose_task_it_is),
         T(test_who_may_call),
         T(test_a_question_in_a_task),
         T(test_a_question_ends_the_moment),

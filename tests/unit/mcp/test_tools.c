@@ -361,7 +361,7 @@ static void test_read_process_refusals(void **state)
         const char *rest, *code;
     } rows[] = {
         {",\"limit\":0", "OUTPUT_LIMIT"},
-        {",\"limit\":262145", "OUTPUT_LIMIT"},
+        {",\"limit\":524289", "OUTPUT_LIMIT"},
         {",\"stream\":\"both\"", "INVALID_ARGUMENT"},
         {",\"encoding\":\"latin1\"", "INVALID_ARGUMENT"},
         {",\"cursor\":-1", "INVALID_ARGUMENT"},
