@@ -1,24 +1,29 @@
 /* bench/http_load: a raw MCP client over HTTP keep-alive that measures a server that runs already.
  *
  *   http_load [--calls N] [--warm N] [--depth D] [--samples FILE] [--params JSON] [--expect TEXT]
- *             [--pid PID] PORT
+ *             [--modern NAME] [--pid PID [--one-cpu]] PORT
  *   http_load --idle N --pid PID PORT
  *
  * The first form opens a session at 127.0.0.1:PORT/mcp and makes N calls of tools/call with these
  * params: one at a time (each a sample), or D pipelined (only the rate is told). The second opens N
  * sessions, each with its open stream, and tells the server's memory before and after. Prints one
  * JSON line. --expect is a word that the warm answers must hold, so that a server that refuses
- * quickly does not look quick.
+ * quickly does not look quick. --modern makes the calls of the revision without sessions (the
+ * params carry _meta then, and NAME is the tool). With --one-cpu the server of that PID is put on
+ * this program's CPU, as bench/load does it. With --pid the server's memory is told after the warm
+ * calls and after all.
  *
  * Must not: allocate between the two clock readings of a sample.
  */
 #include "sample.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,10 +33,12 @@
 #include <unistd.h>
 
 #define BUFFER (8u << 20)
+#define MODERN "2026-07-28"
 
 struct options {
     uint64_t calls, warm, depth, idle, pid;
-    const char *samples, *params, *expect;
+    bool one_cpu;
+    const char *samples, *params, *expect, *modern;
     uint16_t port;
 };
 
@@ -105,12 +112,13 @@ static void read_answer(struct client *c)
     while (c->used == c->have || !(end = strstr(c->buf + c->used, "\r\n\r\n")))
         fill(c);
     char *head = c->buf + c->used;
+    *end = '\0'; /* a search beyond it would be most of the time of a long answer */
     char *length = strcasestr(head, "content-length:");
     char *id = strcasestr(head, "mcp-session-id:");
-    if (id != NULL && id < end)
+    if (id != NULL)
         sscanf(id + 15, " %127[!-~]", c->session);
     size_t at = (size_t)(end - head) + 4;
-    if (length == NULL || length > end) {
+    if (length == NULL) {
         read_chunks(c, at);
         return;
     }
@@ -149,45 +157,6 @@ static void open_session(struct client *c, uint16_t port)
         die("no session: %.200s", c->body);
 }
 
-static void measure_calls(const struct options *o, struct client *c)
-{
-    struct samples samples = {NULL, 0, 0};
-    char more[200];
-    char *body;
-    open_session(c, o->port);
-    snprintf(more, sizeof(more), "Mcp-Session-Id: %s\r\n", c->session);
-    if (asprintf(&body, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":%s}",
-                 o->params) < 0)
-        die("out of memory");
-    make_request(c, body, more);
-    for (uint64_t i = 0; i < o->warm; i++) {
-        write_all(c->fd, c->request, c->request_len);
-        read_answer(c);
-        if (o->expect && !memmem(c->body, c->body_len, o->expect, strlen(o->expect)))
-            die("the answer does not say %s: %.300s", o->expect, c->body);
-    }
-    uint64_t start = now_ns();
-    for (uint64_t sent = 0, done = 0; done < o->calls; done++) {
-        uint64_t one = now_ns();
-        for (; sent < o->calls && sent < done + o->depth; sent++)
-            write_all(c->fd, c->request, c->request_len);
-        read_answer(c);
-        if (o->depth == 1)
-            samples_add(&samples, now_ns() - one);
-    }
-    uint64_t took = now_ns() - start;
-    printf("{\"calls\":%ju,\"depth\":%ju,\"total_ns\":%ju", (uintmax_t)o->calls,
-           (uintmax_t)o->depth, (uintmax_t)took);
-    if (samples.n > 0) {
-        samples_save(&samples, o->samples);
-        printf(",");
-        samples_print(&samples);
-    }
-    printf("}\n");
-    free(samples.ns);
-    free(body);
-}
-
 static long memory_kib(uint64_t pid)
 {
     char path[64], line[256];
@@ -200,6 +169,56 @@ static long memory_kib(uint64_t pid)
     if (f)
         fclose(f);
     return kib;
+}
+
+static void measure_calls(const struct options *o, struct client *c)
+{
+    struct samples samples = {NULL, 0, 0};
+    char more[300];
+    char *body;
+    if (o->modern != NULL) {
+        c->fd = connect_to(o->port);
+        snprintf(more, sizeof(more),
+                 "MCP-Protocol-Version: " MODERN "\r\nMcp-Method: tools/call\r\n"
+                 "Mcp-Name: %.64s\r\n",
+                 o->modern);
+    } else {
+        open_session(c, o->port);
+        snprintf(more, sizeof(more), "Mcp-Session-Id: %s\r\n", c->session);
+    }
+    if (asprintf(&body, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":%s}",
+                 o->params) < 0)
+        die("out of memory");
+    make_request(c, body, more);
+    for (uint64_t i = 0; i < o->warm; i++) {
+        write_all(c->fd, c->request, c->request_len);
+        read_answer(c);
+        if (o->expect && !memmem(c->body, c->body_len, o->expect, strlen(o->expect)))
+            die("the answer does not say %s: %.300s", o->expect, c->body);
+    }
+    long before = o->pid > 0 ? memory_kib(o->pid) : 0;
+    uint64_t start = now_ns();
+    for (uint64_t sent = 0, done = 0; done < o->calls; done++) {
+        uint64_t one = now_ns();
+        for (; sent < o->calls && sent < done + o->depth; sent++)
+            write_all(c->fd, c->request, c->request_len);
+        read_answer(c);
+        if (o->depth == 1)
+            samples_add(&samples, now_ns() - one);
+    }
+    uint64_t took = now_ns() - start;
+    printf("{\"calls\":%ju,\"depth\":%ju,\"total_ns\":%ju", (uintmax_t)o->calls,
+           (uintmax_t)o->depth, (uintmax_t)took);
+    if (o->pid > 0)
+        printf(",\"rss_before_kib\":%ld,\"rss_after_kib\":%ld", before, memory_kib(o->pid));
+    if (samples.n > 0) {
+        samples_save(&samples, o->samples);
+        printf(",");
+        samples_print(&samples);
+    }
+    printf("}\n");
+    free(samples.ns);
+    free(body);
 }
 
 static void open_stream(struct client *c)
@@ -239,6 +258,8 @@ static void parse(int argc, char **argv, struct options *o)
         {"samples", required_argument, NULL, 's'},
         {"params", required_argument, NULL, 'p'},
         {"expect", required_argument, NULL, 'e'},
+        {"modern", required_argument, NULL, 'm'},
+        {"one-cpu", no_argument, NULL, '1'},
         {NULL, 0, NULL, 0},
     };
     int c;
@@ -247,6 +268,10 @@ static void parse(int argc, char **argv, struct options *o)
             o->samples = optarg;
         else if (c == 'e')
             o->expect = optarg;
+        else if (c == 'm')
+            o->modern = optarg;
+        else if (c == '1')
+            o->one_cpu = true;
         else if (c == 'p')
             o->params = optarg;
         else if (c == '?')
@@ -263,12 +288,33 @@ static void parse(int argc, char **argv, struct options *o)
     o->port = (uint16_t)number_or_die(argv[optind]);
 }
 
+/* All of its threads, and this program. */
+static void share_one_cpu(uint64_t pid)
+{
+    char path[64];
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)sched_getcpu(), &set);
+    snprintf(path, sizeof(path), "/proc/%ju/task", (uintmax_t)pid);
+    DIR *tasks = opendir(path);
+    if (tasks == NULL || sched_setaffinity(0, sizeof(set), &set) < 0)
+        die("cannot put process %ju on one CPU: %m", (uintmax_t)pid);
+    for (const struct dirent *d; (d = readdir(tasks)) != NULL;) {
+        pid_t tid = (pid_t)strtol(d->d_name, NULL, 10);
+        if (tid > 0 && sched_setaffinity(tid, sizeof(set), &set) < 0)
+            die("cannot put thread %d on one CPU: %m", (int)tid);
+    }
+    closedir(tasks);
+}
+
 int main(int argc, char **argv)
 {
     struct options o = {.calls = 1000, .warm = 20, .depth = 1, .params = "{}"};
     static char buffer[BUFFER + 1];
     struct client c = {.buf = buffer};
     parse(argc, argv, &o);
+    if (o.one_cpu)
+        share_one_cpu(o.pid);
     if (o.idle > 0)
         measure_idle(&o, &c);
     else

@@ -2,7 +2,8 @@
  *
  * It finds the id of a line by searching for it, and answers a canned result: initialize gets an
  * initialize result, everything else a text of the size given as the only argument (in bytes,
- * default 0). Whatever a real server does on top of this is its own cost.
+ * default 0), or the result that the file of that absolute path holds, so that a client which is
+ * slow itself reads the same from both. Whatever a real server does on top of this is its own cost.
  *
  * Must not: parse. It is wrong for every client but bench/load.
  */
@@ -45,6 +46,17 @@ static char *canned_result(size_t size)
     return result;
 }
 
+/* JSON in one line. */
+static char *result_of(const char *path)
+{
+    char *result = calloc(1, LINE_MAX_BYTES);
+    FILE *f = fopen(path, "re");
+    if (!f || !result || fread(result, 1, LINE_MAX_BYTES - 1, f) == 0)
+        exit(1);
+    fclose(f);
+    return result;
+}
+
 static void answer(const char *line, const char *result, size_t result_len)
 {
     static char head[128];
@@ -71,7 +83,8 @@ int main(int argc, char **argv)
 {
     static char buf[LINE_MAX_BYTES];
     size_t have = 0;
-    const char *result = canned_result(argc > 1 ? strtoul(argv[1], NULL, 10) : 0);
+    const char *what = argc > 1 ? argv[1] : "0";
+    const char *result = *what == '/' ? result_of(what) : canned_result(strtoul(what, NULL, 10));
     size_t result_len = strlen(result);
     for (;;) {
         ssize_t got = read(STDIN_FILENO, buf + have, sizeof(buf) - have);

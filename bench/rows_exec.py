@@ -10,7 +10,7 @@ import os
 import subprocess
 import time
 
-from rows_sandbox import helper_runs
+from rows_sandbox import bwrap_masked, bwrap_runs, helper_runs
 from run import (Missing, TURN_S, codex_helper, commander_call, exec_call, latency, params,
                  plain_bwrap, rate, recorded_view, spawn)
 
@@ -50,7 +50,8 @@ def cold(s, calls):
 
 def row_helper(s, f):
     return "the helper alone: /bin/true", [
-        ("plain bwrap, same view (floor)", lambda: plain_bwrap(s, 15 * f)),
+        ("plain bwrap, same view (floor)", lambda: bwrap_masked(s, 15 * f)),
+        ("plain bwrap, same view but masks", lambda: bwrap_runs(s, 15 * f)),
         ("codespace-linux-sandbox run", lambda: helper_runs(s, 15 * f, "run")),
         ("codespace-linux-sandbox prepare + run", lambda: helper_runs(s, 15 * f)),
         ("codex helper", lambda: codex_helper(s, 5 * f)),

@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 import run as bench
 
@@ -98,6 +99,8 @@ def everything(s):
 
 def http(setting, server, call, calls, *more):
     with served(setting, *server(setting)) as one:
+        if "--one-cpu" in more:
+            more += ("--pid", str(one.process.pid))
         before = one.cpu_ns()
         told, ns = setting.run("http-load", ["--calls", str(calls), "--params", call, *more,
                                              str(one.port)])
@@ -114,23 +117,25 @@ def idle(setting, server, sessions):
     return {"kib": (told["rss_before_kib"], told["rss_after_kib"])}
 
 
-def growth(setting, server, call, calls):
-    """Memory after a tenth of the calls and after all of them."""
+def grown(calls, call):
+    """Options for memory after a tenth of the calls and after all of them."""
+    tenth = calls // 10
+    return ["--warm", str(tenth), "--calls", str(calls - tenth), "--params", call]
+
+
+def growth(setting, server, call, calls, *more):
     with served(setting, *server(setting)) as one:
-        sizes = []
-        for n in (calls // 10, calls - calls // 10):
-            setting.run("http-load", ["--calls", str(n), "--depth", "16", "--params", call,
-                                      str(one.port)])
-            sizes.append(rss_kib(one.process.pid))
-    return {"kib": tuple(sizes)}
+        told, _ = setting.run("http-load", [*grown(calls, call), "--depth", "16", *more, "--pid",
+                                            str(one.process.pid), str(one.port)])
+    return {"kib": (told["rss_before_kib"], told["rss_after_kib"])}
 
 
-def rss_kib(pid):
-    with open("/proc/%d/status" % pid) as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
+def growth_stdio(setting, call, calls):
+    told, _ = setting.run("load", [*grown(calls, call), "--depth", "16", "--", *setting.ours()])
+    return {"kib": (told["rss_before_kib"], told["rss_after_kib"])}
 
 
-def through_sdk(setting, call, calls, *target):
+def through_sdk(setting, call, calls, *target, cpus=None):
     """The official client (version 1); `target` is "http URL" or "stdio ARGV...". """
     if not os.path.isdir(os.path.join(CLIENT_PACKAGES, "@modelcontextprotocol", "sdk")):
         raise bench.Missing("the SDK is not installed (./dev test clients/sdk)")
@@ -139,7 +144,7 @@ def through_sdk(setting, call, calls, *target):
         [bench.node(), os.path.join(bench.HERE, "sdk_load.mjs"), CLIENT_PACKAGES, samples,
          str(calls), call, *target],
         env=setting.env, capture_output=True, stdin=subprocess.DEVNULL, timeout=bench.TURN_S,
-        cwd=setting.ws,
+        cwd=setting.ws, preexec_fn=cpus and (lambda: os.sched_setaffinity(0, cpus)),
     )
     if done.returncode:
         said = " ".join(done.stderr.decode("utf-8", "replace").split())
@@ -159,6 +164,10 @@ def sdk_http(setting, server, call, calls):
 # ---- rows ----
 
 OURS_SHORT = bench.ours_read("short")
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}}
+OURS_MODERN = json.dumps({**json.loads(OURS_SHORT), "_meta": META}, separators=(",", ":"))
+MODERN = ("--modern", "read")
 
 
 def add_file(s, name, text):
@@ -169,6 +178,8 @@ def add_file(s, name, text):
 def file_64k(s):
     lines = ('    value[%07d] = "text"; /* x */\n' % i for i in range((64 << 10) // 32))
     add_file(s, "64k", "".join(lines)[: 64 << 10])
+    # For two seconds a new file's version is not remembered, so every read would hash it.
+    time.sleep(3)
 
 
 def echo_contenders(s):
@@ -178,36 +189,43 @@ def echo_contenders(s):
             ("server-everything, echo", everything, json.dumps(ECHO)))
 
 
-def row_echo(s, f):
-    return "HTTP keep-alive, tools/call with a short answer, one at a time", [
-        (label, lambda a=server, c=call, n=n: http(s, a, c, n * f))
-        for (label, server, call), n in zip(echo_contenders(s), (2000, 2000, 100))
-    ]
+def echoes(where, *more):
+    words, options = where
+    counts = (40000, 40000) if more else (2000, 2000, 100)
+    said = "16 in flight" if more else "one at a time"
+    return lambda s, f: (
+        "HTTP keep-alive, tools/call with a short answer, %s, %s" % (said, words), [
+            (label, lambda a=server, c=call, n=n: http(s, a, c, n * f, *more, *options))
+            for (label, server, call), n in zip(echo_contenders(s), counts)
+        ] + [("codespace-mcp, revision 2026-07-28",
+              lambda: http(s, ours, OURS_MODERN, counts[1] * f, *more, *options, *MODERN))])
 
 
-def row_echo_rate(s, f):
-    return "HTTP keep-alive, tools/call with a short answer, 16 in flight", [
-        (label, lambda a=server, c=call, n=n: http(s, a, c, n * f, "--depth", "16"))
-        for (label, server, call), n in zip(echo_contenders(s)[:2], (40000, 40000))
-    ]
-
-
-def row_read_64k_http(s, f):
-    file_64k(s)
+def reads_64k_http(where):
+    words, options = where
     # every character once as it is and once in a string in a string
     size = (64 << 10) * 2 + (64 << 10) // 32 * 7
-    return "HTTP keep-alive, read of 64 KiB, one at a time", [
-        ("bare epoll server (floor)", lambda: http(s, floor(size), "{}", 500 * f)),
-        ("codespace-mcp", lambda: http(s, ours, bench.ours_read("64k"), 500 * f)),
-    ]
+
+    def row(s, f):
+        file_64k(s)
+        return "HTTP keep-alive, read of 64 KiB, one at a time, " + words, [
+            ("bare epoll server (floor)", lambda: http(s, floor(size), "{}", 4000 * f, *options)),
+            ("codespace-mcp",
+             lambda: http(s, ours, bench.ours_read("64k"), 4000 * f, *options)),
+        ]
+    return row
 
 
-def row_read_64k_stdio(s, f):
-    file_64k(s)
-    return "read of 64 KiB over stdio, one at a time", [
-        (label, lambda a=argv, c=call: bench.latency(s, a(), c, 200 * f))
-        for label, argv, call in bench.read_call(s, "64k")
-    ]
+def reads_64k_stdio(where):
+    words, options = where
+
+    def row(s, f):
+        file_64k(s)
+        return "read of 64 KiB over stdio, one at a time, " + words, [
+            (label, lambda a=argv, c=call, n=n: bench.latency(s, a(), c, n * f, *options))
+            for (label, argv, call), n in zip(bench.read_call(s, "64k"), (4000, 4000, 200))
+        ]
+    return row
 
 
 def row_idle(s, f):
@@ -221,16 +239,36 @@ def row_idle(s, f):
 def row_growth(s, f):
     n = 100000 * f
     add_file(s, "short", "hi")
-    return "resident memory after %d and after %d calls over HTTP" % (n // 10, n), [
-        ("codespace-mcp", lambda: growth(s, ours, OURS_SHORT, n)),
+    return "resident memory after %d and after %d calls, 16 in flight" % (n // 10, n), [
+        ("over HTTP, a session", lambda: growth(s, ours, OURS_SHORT, n)),
+        ("over HTTP, 2026-07-28", lambda: growth(s, ours, OURS_MODERN, n, *MODERN)),
+        ("over stdio, initialized", lambda: growth_stdio(s, OURS_SHORT, n)),
+        ("over stdio, 2026-07-28", lambda: growth_stdio(s, OURS_MODERN, n)),
     ]
 
 
-def row_sdk_stdio(s, f):
-    return "read of 1 KiB through the official SDK client, over stdio", [
-        (label, lambda a=argv, c=call: through_sdk(s, c, 500 * f, "stdio", *a()))
-        for label, argv, call in bench.read_call(s, "1k")
-    ]
+def our_result(setting, call):
+    """What our server answers to it, in a file."""
+    meta = json.dumps({**json.loads(call), "_meta": META})
+    line = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%s}\n' % meta
+    done = subprocess.run(setting.ours(), input=line.encode(), env=setting.env, cwd=setting.ws,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    path = os.path.join(setting.scratch, "our-result")
+    with open(path, "w") as f:
+        json.dump(json.loads(done.stdout)["result"], f, separators=(",", ":"))
+    return path
+
+
+def sdk_stdio(cpus, words):
+    """The client takes longer over a longer answer: so there is a floor that says what we say."""
+    def row(s, f):
+        reads = bench.read_call(s, "1k")
+        same = ("null server with our answer", lambda: s.null(our_result(s, reads[1][2])), "{}")
+        return "read of 1 KiB through the official SDK client, over stdio, " + words, [
+            (label, lambda a=argv, c=call: through_sdk(s, c, 500 * f, "stdio", *a(), cpus=cpus))
+            for label, argv, call in (same, *reads)
+        ]
+    return row
 
 
 def row_sdk_http(s, f):
@@ -242,12 +280,17 @@ def row_sdk_http(s, f):
 
 # name, row, rounds
 ROWS = (
-    ("http-echo", row_echo, 3),
-    ("http-echo-depth16", row_echo_rate, 3),
-    ("http-read-64k", row_read_64k_http, 3),
-    ("read-64k", row_read_64k_stdio, 3),
+    ("http-echo", echoes(bench.ONE_CPU), 3),
+    ("http-echo-two-cpus", echoes(bench.ANY_CPU), 3),
+    ("http-echo-depth16", echoes(bench.ONE_CPU, "--depth", "16"), 3),
+    ("http-echo-depth16-two-cpus", echoes(bench.ANY_CPU, "--depth", "16"), 3),
+    ("http-read-64k", reads_64k_http(bench.ONE_CPU), 3),
+    ("http-read-64k-two-cpus", reads_64k_http(bench.ANY_CPU), 3),
+    ("read-64k", reads_64k_stdio(bench.ONE_CPU), 3),
+    ("read-64k-two-cpus", reads_64k_stdio(bench.ANY_CPU), 3),
     ("http-idle", row_idle, 1),
     ("http-memory", row_growth, 1),
-    ("sdk-stdio", row_sdk_stdio, 3),
+    ("sdk-stdio", sdk_stdio({min(os.sched_getaffinity(0))}, bench.ONE_CPU[0]), 3),
+    ("sdk-stdio-two-cpus", sdk_stdio(None, bench.ANY_CPU[0]), 3),
     ("sdk-http", row_sdk_http, 3),
 )

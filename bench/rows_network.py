@@ -8,10 +8,11 @@ import atexit
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 
 import egress
-from run import Missing, exec_call, latency
+from run import Missing, exec_call, latency, node, peer
 
 EXPECT = ("--expect", "linux-sandbox")
 BREAK_US = "20000"
@@ -60,14 +61,35 @@ def origin(s):
     return KEPT["origin"]
 
 
+class SandboxRuntime(egress.Daemon):
+    """The HTTP proxy of @anthropic-ai/sandbox-runtime, by itself: without its sandbox and the hops
+    that lead into it. All is allowed, as for squid and tinyproxy."""
+
+    name = "sandbox-runtime"
+    SCRIPT = ('import { createHttpProxyServer } from "%s";\n'
+              'createHttpProxyServer({ filter: () => true }).listen(%d, "127.0.0.1");\n')
+
+    def __init__(self, folder):
+        module = peer("@anthropic-ai/sandbox-runtime/dist/sandbox/http-proxy.js")
+        self.port = egress.free_port()
+        path = os.path.join(folder, "sandbox-runtime.mjs")
+        with open(path, "w") as out:
+            out.write(self.SCRIPT % (module, self.port))
+        self.process = subprocess.Popen([node(), path], stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        egress.wait_for(self.port)
+
+
 def contender(s, kind):
     """Each is started for its turn and stopped after it."""
     if kind is egress.Ours:
         return kind(proxy_program(s))
     if kind is egress.Direct:
         return kind()
+    if kind is SandboxRuntime:
+        return kind(KEPT["folder"])
     if not shutil.which(kind.name):
-        raise Missing("not installed")
+        raise Missing("not installed (apt-get install %s)" % kind.name)
     return kind(KEPT["folder"])
 
 
@@ -84,7 +106,7 @@ def turn(s, kind, measure):
     return run
 
 
-KINDS = (egress.Direct, egress.Ours, egress.Squid, egress.Tinyproxy)
+KINDS = (egress.Direct, egress.Ours, egress.Squid, egress.Tinyproxy, SandboxRuntime)
 
 
 def row_small(connections):

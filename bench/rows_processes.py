@@ -1,9 +1,9 @@
 """Rows about running commands: a gibibyte of output to a client that reads it page by page, and what
 a command that does nothing costs in memory.
 
-Output is written as fast as the pipe takes it and never waits for a reader, so a reader that is
-slower than the writer misses some: the part that it read is shown beside the rate. The rate is
-that of the command, the same thing for the floor.
+Output is written as fast as the pipe takes it and never waits for a reader; one that follows gets all
+of it all the same, as far as the runner keeps it for him: the part that it read is shown beside the
+rate. The rate is until the last byte was read, of the command and of the floor.
 """
 
 import json
@@ -19,9 +19,10 @@ BYTES = 1 << 30
 LINE = "0123456789" * 6
 WRITER = "yes %s | head -c %d" % (LINE, BYTES)
 IDLE = 48
-CURSOR = re.compile(rb'\\?"cursor\\?":(\d+)')
-START = re.compile(rb'\\?"start\\?":(\d+)')
-EOF = re.compile(rb'\\?"eof\\?":true')
+PAGE = 1 << 19
+CURSOR = re.compile(rb'"cursor":(\d+)')
+START = re.compile(rb'\\"start\\":(\d+)')
+EOF = b'\\"eof\\":true'
 
 
 class Reader:
@@ -33,7 +34,7 @@ class Reader:
             env=setting.env, cwd=setting.ws, bufsize=0,
         )
         self.out = self.server.stdout.fileno()
-        self.number, self.rest = 0, b""
+        self.number, self.buffer = 0, memoryview(bytearray(32 * PAGE))
         self.ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {},
                                 "clientInfo": {"name": "bench", "version": "1"}})
         self.server.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
@@ -47,16 +48,14 @@ class Reader:
         self.server.stdout.close()
 
     def line(self):
-        parts = [self.rest]
-        while True:
-            chunk = os.read(self.out, 1 << 20)
-            if not chunk:
+        """A view of the next answer, which is alone: nothing else was asked."""
+        n = 0
+        while n == 0 or self.buffer[n - 1] != 10:
+            came = os.readv(self.out, [self.buffer[n:]])
+            if came == 0:
                 raise Missing("the server ended")
-            at = chunk.find(b"\n")
-            if at >= 0:
-                self.rest = chunk[at + 1 :]
-                return b"".join((*parts, chunk[:at]))
-            parts.append(chunk)
+            n += came
+        return self.buffer[:n]
 
     def ask(self, method, params):
         self.number += 1
@@ -68,7 +67,7 @@ class Reader:
         return self.ask("tools/call", {"name": tool, "arguments": arguments})
 
     def value(self, tool, **arguments):
-        result = json.loads(self.call(tool, **arguments))["result"]
+        result = json.loads(bytes(self.call(tool, **arguments)))["result"]
         if result.get("isError"):
             raise Missing(result["content"][0]["text"][:120])
         return json.loads(result["content"][0]["text"])
@@ -94,15 +93,15 @@ def read_all(r, process, encoding):
     """(bytes that were read, bytes that were missed)"""
     cursor, missed = 0, 0
     while True:
-        answer = r.call("read_process", process_id=process, cursor=cursor, limit=262144,
+        answer = r.call("read_process", process_id=process, cursor=cursor, limit=PAGE,
                         wait_ms=20000, encoding=encoding)
-        edges = answer[:400] + answer[-3000:]
-        found = CURSOR.findall(edges)
+        head, tail = bytes(answer[:400]), bytes(answer[-1000:])
+        found = CURSOR.search(head)
         if not found:
-            raise Missing(answer[:120].decode("utf-8", "replace"))
-        missed += int(START.findall(edges)[-1]) - cursor
-        cursor = int(found[-1])
-        if EOF.search(edges):
+            raise Missing(head[:120].decode("utf-8", "replace"))
+        missed += int(START.search(tail).group(1)) - cursor
+        cursor = int(found.group(1))
+        if EOF in tail:
             return cursor - missed, missed
 
 
@@ -119,7 +118,7 @@ def output(setting, argv, encoding):
 
 
 def row_output(s, f):
-    return "a command writes 1 GiB, a client reads it in pages of 256 KiB (MB per second)", [
+    return "a command writes 1 GiB, a client reads it in pages of 512 KiB (MB per second)", [
         ("pipe to cat >/dev/null (floor)", lambda: pipe(s)),
         ("codespace-mcp, utf-8", lambda: output(s, s.ours(), "utf-8")),
         ("codespace-mcp, base64", lambda: output(s, s.ours(), "base64")),

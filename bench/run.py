@@ -12,6 +12,7 @@ ones are shown as such, never left out. Nothing here passes or fails: figures ar
 
 import argparse
 import array
+import glob
 import importlib
 import json
 import os
@@ -23,11 +24,15 @@ import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 PEERS = os.path.join(HERE, "peers")
+CODEX = "@openai/codex@0.171.0"
+# Codex's program is a package a platform, an optional dependency under this name.
+CODEX_NATIVE = {"x86_64": ("codex-linux-x64", "linux-x64"),
+                "aarch64": ("codex-linux-arm64", "linux-arm64")}
 PEER_PACKAGES = (
     "@modelcontextprotocol/server-everything@2026.8.31",
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@wonderwhy-er/desktop-commander@0.2.52",
-    "@openai/codex@0.171.0",
+    CODEX,
     "@anthropic-ai/sandbox-runtime@0.0.78",
 )
 TURN_S = 180
@@ -38,14 +43,21 @@ class Missing(Exception):
     """The contender is not here; the text is its line in the table."""
 
 
+def peer_packages():
+    """Codex's native package by name: as an optional dependency npm leaves it out in silence."""
+    name, version = CODEX_NATIVE.get(os.uname().machine, (None, None))
+    native = ["@openai/%s@npm:%s-%s" % (name, CODEX, version)] if name else []
+    return [*PEER_PACKAGES, *native]
+
+
 def install_peers():
     os.makedirs(PEERS, exist_ok=True)
     npm = shutil.which("npm")
     if not npm:
         sys.exit("--peers: npm is not installed (apt-get install npm)")
     command = [npm, "install", "--prefix", PEERS, "--no-save", "--ignore-scripts", "--no-audit",
-               "--no-fund", "--loglevel=error", *PEER_PACKAGES]
-    print("installing into bench/peers: " + ", ".join(PEER_PACKAGES), flush=True)
+               "--no-fund", "--loglevel=error", "--include=optional", *peer_packages()]
+    print("installing into bench/peers: " + ", ".join(peer_packages()), flush=True)
     subprocess.run(command, check=True, env={**os.environ, "PUPPETEER_SKIP_DOWNLOAD": "1"})
 
 
@@ -124,17 +136,16 @@ class Setting:
         return [node(), peer("@wonderwhy-er/desktop-commander/dist/index.js")]
 
     def codex(self):
-        found = []
-        base = peer("@openai")
-        for folder, _, files in os.walk(base):
-            if os.path.basename(folder) == "bin" and "codex" in files:
-                found.append(os.path.join(folder, "codex"))
-        found = [f for f in found if "vendor" in f]
+        """The native program of bench/peers, or of tests/peers, which is the same package."""
+        name, _ = CODEX_NATIVE.get(os.uname().machine, ("", ""))
+        places = [os.path.join(base, "node_modules", "@openai", name, "vendor", "*", "bin", "codex")
+                  for base in (PEERS, os.path.join(HERE, "../tests/peers"))]
+        found = [program for place in places for program in glob.glob(place)]
         if not found:
-            raise Missing("its native program is not in the package")
+            raise Missing("its native program is not installed (--peers)")
         link = os.path.join(self.scratch, "codex-linux-sandbox")
         if not os.path.islink(link):
-            os.symlink(found[0], link)
+            os.symlink(os.path.realpath(found[0]), link)
         return link
 
 
