@@ -110,6 +110,8 @@ class Told(NetworkCase):
                               "network.not_allowed", "GET evil.test:80", "curl")
             self.assertFalse(process["others"])
             self.assertNotIn("b=c", json.dumps(self.done["denials"]))
+            kept = self.client.call("operation_status", operation_id=self.done["operation_id"])
+            self.assertEqual(kept["denials"], self.done["denials"])  # the ledger's record
 
     def test_two_processes(self):
         self.start()
