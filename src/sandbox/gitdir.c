@@ -288,11 +288,12 @@ void gitdir_protect_nested(const struct view *v, struct layout *l, struct plan *
     p->search = true;
 }
 
-int gitdir_find_new(const char *workspace, const struct strv *known, struct strv *ret)
+int gitdir_find_new(const char *workspace, const struct strv *known, struct listings *listings,
+                    struct strv *ret)
 {
     autostrv found = {0};
     struct search s = {workspace, &found};
-    int rc = walk_tree(workspace, GITDIR_SCAN_MAX, visit_entry, &s);
+    int rc = walk_known(workspace, GITDIR_SCAN_MAX, listings, visit_entry, &s);
     for (size_t i = 0; i < found.len; i++) {
         if (!strv_has(known, found.items[i]))
             strv_add(ret, found.items[i] + strlen(workspace) + 1);

@@ -18,6 +18,7 @@
 #define CODESPACE_SANDBOX_GITDIR_H
 
 #include "sandbox/layout.h"
+#include "sandbox/listings.h"
 #include "wire/view.h"
 
 /* Entries of the workspace that are looked at for nested repositories, before a command and after
@@ -32,7 +33,9 @@ void gitdir_protect(const struct view *v, const char *dot_git, struct layout *l,
 void gitdir_protect_nested(const struct view *v, struct layout *l, struct plan *p);
 
 /* Every ".git" below `workspace` that is not in `known`, relative, sorted by depth. 1 when the tree
- * was too large to be seen in full. */
-int gitdir_find_new(const char *workspace, const struct strv *known, struct strv *ret);
+ * was too large to be seen in full. `listings` (NULL = none) spares the reading of directories that
+ * have not changed. */
+int gitdir_find_new(const char *workspace, const struct strv *known, struct listings *listings,
+                    struct strv *ret);
 
 #endif

@@ -397,7 +397,7 @@ static void fill_created(const struct inner *in, struct helper_verdict *v)
     autostrv found = {0};
     if (!in->plan.search)
         return;
-    gitdir_find_new(in->plan.workspace, &in->plan.repositories, &found);
+    gitdir_find_new(in->plan.workspace, &in->plan.repositories, in->listings, &found);
     for (size_t i = 0; i < found.len && i < HELPER_REMOVED_MAX; i++)
         snprintf(v->created[i], HELPER_NAME_MAX, "%s", found.items[i]);
 }
@@ -498,7 +498,7 @@ static int check_age(struct inner *in)
 {
     autostrv found = {0};
     if (in->plan.search)
-        gitdir_find_new(in->plan.workspace, &in->plan.repositories, &found);
+        gitdir_find_new(in->plan.workspace, &in->plan.repositories, in->listings, &found);
     if (found.len > 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_GUARD,
                               "%.300s was made after the view was built; it has to be built again",
@@ -528,7 +528,7 @@ void inner_rehearse(const struct inner *in)
     (void)guard_init(&guard, &in->plan.guards, &e);
     guard_fini(&guard);
     if (in->plan.search)
-        gitdir_find_new(in->plan.workspace, &in->plan.repositories, &found);
+        gitdir_find_new(in->plan.workspace, &in->plan.repositories, in->listings, &found);
     helper_verdict_write(&v, &line);
     child_rehearse();
 }

@@ -20,6 +20,7 @@
 
 #include "sandbox/control.h"
 #include "sandbox/guard.h"
+#include "sandbox/listings.h"
 #include "sandbox/refusals.h"
 #include "wire/plan.h"
 
@@ -50,7 +51,8 @@ struct inner {
     bool warm;     /* the plan is older than the command (wire/warm) */
     bool quiet;    /* the start is not told */
     int taken_fd;  /* of a zygote's child, until the zygote knows that it has a command; or -1 */
-    unsigned char slot; /* what it is told there */
+    unsigned char slot;        /* what it is told there */
+    struct listings *listings; /* of the workspace, the zygote's; or NULL */
     int signal_fd;
     pid_t command;
     bool untold;                   /* it runs, and the runner does not know yet */

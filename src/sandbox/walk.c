@@ -3,7 +3,6 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "base/str.h"
 #include "sys/path.h"
 
 #include <dirent.h>
@@ -32,9 +31,15 @@ struct walk {
     size_t left;
     walk_visit visit;
     void *arg;
-    struct strv queue; /* directories to enter, relative */
-    struct buf path;   /* of the entry that is looked at */
-    char *entries;     /* ENTRIES_BYTES */
+    struct buf queue; /* directories to enter, relative, each with its NUL */
+    struct buf path;  /* of the entry that is looked at */
+    char *entries;    /* ENTRIES_BYTES */
+    /* Only with listings: */
+    struct listings *known;
+    struct listings_use use;
+    struct listing_draft draft;
+    int parent_fd;     /* of the directories that come now; -1 = none */
+    struct buf parent; /* its path */
 };
 
 static bool is_directory(int dir_fd, const struct entry *it)
@@ -50,26 +55,44 @@ static bool is_dots(const char *name)
     return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-/* `prefix`: of w->path, the directory with its slash. */
+/* The path of the directory with its slash, to which names are added; its length. */
+static size_t set_prefix(struct walk *w, const char *dir)
+{
+    buf_truncate(&w->path, 0);
+    buf_puts(&w->path, dir);
+    if (dir[0] != '\0')
+        buf_putc(&w->path, '/');
+    return w->path.len;
+}
+
+static void tell(struct walk *w, size_t prefix, const char *name, bool directory)
+{
+    buf_truncate(&w->path, prefix);
+    buf_puts(&w->path, name);
+    const char *path = buf_cstr(&w->path);
+    if (w->visit(w->arg, path, directory) && directory)
+        buf_put(&w->queue, path, strlen(path) + 1);
+}
+
 static void look_at(struct walk *w, int fd, const struct entry *it, size_t prefix)
 {
     bool directory = is_directory(fd, it);
-    buf_truncate(&w->path, prefix);
-    buf_puts(&w->path, it->name);
-    const char *path = buf_cstr(&w->path);
-    if (w->visit(w->arg, path, directory) && directory)
-        strv_add(&w->queue, path);
+    tell(w, prefix, it->name, directory);
+    if (w->known == NULL)
+        return;
+    listing_add(&w->draft, it->name, directory);
+    /* What had to be looked at may not have been there any more. */
+    if (it->type == DT_UNKNOWN)
+        w->draft.keep = false;
 }
 
 /* False when the limit is reached. */
 static bool read_directory(struct walk *w, const char *dir)
 {
     autofd int fd = path_open_beneath(w->root_fd, dir, O_RDONLY | O_DIRECTORY, 0);
-    buf_truncate(&w->path, 0);
-    buf_puts(&w->path, dir);
-    if (dir[0] != '\0')
-        buf_putc(&w->path, '/');
-    size_t prefix = w->path.len;
+    size_t prefix = set_prefix(w, dir);
+    if (fd >= 0 && w->known != NULL)
+        listing_begin(&w->draft, fd);
     long n = fd < 0 ? 0 : syscall(SYS_getdents64, fd, w->entries, ENTRIES_BYTES);
     for (; n > 0; n = syscall(SYS_getdents64, fd, w->entries, ENTRIES_BYTES)) {
         for (const struct entry *it = (const void *)w->entries; (const char *)it < w->entries + n;
@@ -82,21 +105,96 @@ static bool read_directory(struct walk *w, const char *dir)
             look_at(w, fd, it, prefix);
         }
     }
+    if (fd >= 0 && n == 0 && w->known != NULL)
+        listings_put(w->known, &w->draft, &w->use);
     return true;
+}
+
+/* ---- with listings ---- */
+
+/* The descriptor of the directory that holds `dir`, and its name there. Those of one parent come
+ * together. Negative when there is none. */
+static int parent_of(struct walk *w, const char *dir, const char **ret_leaf)
+{
+    const char *slash = strrchr(dir, '/');
+    *ret_leaf = slash == NULL ? dir : slash + 1;
+    if (slash == NULL)
+        return w->root_fd;
+    size_t n = (size_t)(slash - dir);
+    if (w->parent_fd >= 0 && w->parent.len == n && memcmp(buf_bytes(&w->parent), dir, n) == 0)
+        return w->parent_fd;
+    mem_cleanup_fd(&w->parent_fd);
+    buf_truncate(&w->parent, 0);
+    buf_put(&w->parent, dir, n);
+    w->parent_fd = path_open_beneath(w->root_fd, buf_cstr(&w->parent), O_PATH | O_DIRECTORY, 0);
+    return w->parent_fd;
+}
+
+/* What is known of it, or NULL. A path that is too long to be opened is passed over as ever. */
+static const struct listing *recall(struct walk *w, const char *dir)
+{
+    struct stat st;
+    const char *leaf;
+    if (w->known == NULL || strlen(dir) >= PATH_LEN_MAX)
+        return NULL;
+    int fd = parent_of(w, dir, &leaf);
+    if (fd < 0 || fstatat(fd, leaf, &st, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) < 0 ||
+        !S_ISDIR(st.st_mode))
+        return NULL;
+    return listings_find(w->known, &st, &w->use);
+}
+
+/* As read_directory(). */
+static bool tell_listing(struct walk *w, const char *dir, const struct listing *it)
+{
+    struct listing_entry entry;
+    size_t at = 0;
+    size_t prefix = set_prefix(w, dir);
+    while (listing_next(it, &at, &entry) && entry.place < w->left)
+        tell(w, prefix, entry.name, entry.directory);
+    bool all = it->count <= w->left;
+    w->left -= all ? it->count : w->left;
+    return all;
+}
+
+/* `dir` may lie in the queue, which moves as it grows: it is not looked at any more once the first
+ * entry is told. */
+static bool enter(struct walk *w, const char *dir)
+{
+    const struct listing *it = recall(w, dir);
+    return it != NULL ? tell_listing(w, dir, it) : read_directory(w, dir);
+}
+
+int walk_known(const char *root, size_t max, struct listings *known, walk_visit visit, void *arg)
+{
+    autofd int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct walk w = {.root_fd = root_fd,
+                     .left = max,
+                     .visit = visit,
+                     .arg = arg,
+                     .known = known,
+                     .parent_fd = -1};
+    if (root_fd < 0)
+        return -errno;
+    w.entries = mem_zalloc(ENTRIES_BYTES, 1);
+    bool more = enter(&w, "");
+    for (size_t at = 0; more && at < w.queue.len;) {
+        const char *dir = buf_bytes(&w.queue) + at;
+        at += strlen(dir) + 1;
+        more = enter(&w, dir);
+    }
+    if (known != NULL)
+        listings_judge(known, &w.use);
+    mem_cleanup_fd(&w.parent_fd);
+    listing_fini(&w.draft);
+    buf_fini(&w.parent);
+    buf_fini(&w.queue);
+    buf_fini(&w.path);
+    free(w.entries);
+    return more ? 0 : 1;
 }
 
 int walk_tree(const char *root, size_t max, walk_visit visit, void *arg)
 {
-    autofd int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    struct walk w = {.root_fd = root_fd, .left = max, .visit = visit, .arg = arg};
-    if (root_fd < 0)
-        return -errno;
-    w.entries = mem_zalloc(ENTRIES_BYTES, 1);
-    bool more = read_directory(&w, "");
-    for (size_t i = 0; more && i < w.queue.len; i++)
-        more = read_directory(&w, w.queue.items[i]);
-    strv_fini(&w.queue);
-    buf_fini(&w.path);
-    free(w.entries);
-    return more ? 0 : 1;
+    return walk_known(root, max, NULL, visit, arg);
 }

@@ -5,10 +5,18 @@
  * never followed; a directory that cannot be read is passed over, because the command has the same
  * rights. Memory is bounded by the limit.
  *
+ * With listings (sandbox/listings) a directory that has not changed is not read again. It is looked
+ * at, by its name in its parent, whose descriptor was opened beneath the root without following a
+ * link; so no part of the path can lead elsewhere, and a link, a directory put in its place, or one
+ * mounted on it is told by device, inode and ctime. Whatever is not certain is read. What is told,
+ * and in which order, is the same.
+ *
  * Must not: fail because a tree changes under it.
  */
 #ifndef CODESPACE_SANDBOX_WALK_H
 #define CODESPACE_SANDBOX_WALK_H
+
+#include "sandbox/listings.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +28,9 @@ typedef bool (*walk_visit)(void *arg, const char *path, bool is_directory);
 /* 0 when all was seen, 1 when `max` entries were seen and there are more, or -errno for the root.
  */
 int walk_tree(const char *root, size_t max, walk_visit visit, void *arg);
+
+/* The same for a visitor that asks for directories and entries called LISTINGS_NAME only: of the
+ * others some are told and some are not. `known` may be NULL. */
+int walk_known(const char *root, size_t max, struct listings *known, walk_visit visit, void *arg);
 
 #endif

@@ -9,6 +9,7 @@
 #include "sandbox/fresh.h"
 #include "sandbox/inner.h"
 #include "sandbox/layout.h"
+#include "sandbox/listings.h"
 #include "sandbox/loopback.h"
 #include "sandbox/masks.h"
 #include "sandbox/netrelay.h"
@@ -66,8 +67,9 @@ struct zygote {
     struct child *children;
     size_t n, cap;
     struct pool *pool;
-    bool ready[ZYGOTE_READY]; /* by slot */
-    uint64_t due_ns;          /* when the missing ones are made; 0 = none is missing */
+    struct listings *listings; /* of the workspace, written by the children; or NULL */
+    bool ready[ZYGOTE_READY];  /* by slot */
+    uint64_t due_ns;           /* when the missing ones are made; 0 = none is missing */
     bool closing;
     int code;
 };
@@ -223,6 +225,7 @@ static int serve(struct zygote *z, unsigned char slot, int events)
                        .events_fd = -1,
                        .taken_fd = z->taken[1],
                        .slot = slot,
+                       .listings = z->listings,
                        .warm = true};
     int fds[WARM_FDS];
     fd_close(&z->signal_fd);
@@ -265,6 +268,7 @@ static void start_child(struct zygote *z, unsigned char slot)
         broken(z, SANDBOX_EXIT_NETWORK, "a socket for the proxy's events");
         return;
     }
+    listings_renew(&z->listings);
     z->pool->waiting++;
     pid_t pid =
         (pid_t)syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | network | SIGCHLD,
@@ -485,6 +489,8 @@ static int settle(struct zygote *z)
     if (z->pool == MAP_FAILED || open_signals(z) < 0 ||
         (z->plan->egress.len > 0 && netrelay_init(&z->relay, INNER_NETWORK_FD) < 0))
         return broken(z, SANDBOX_EXIT_INTERNAL, strerror(errno));
+    if (z->plan->search)
+        z->listings = listings_new();
     if (masks_lay(&z->plan->masks, &e) < 0)
         return broken(z, SANDBOX_EXIT_SOURCE, e.message);
     if (fresh_init(&z->fresh, z->plan, &e) < 0)
@@ -508,6 +514,7 @@ int zygote_main(struct plan *p, unsigned long files)
     }
     fresh_fini(&z.fresh);
     netrelay_fini(&z.relay);
+    listings_free(z.listings);
     free(z.children);
     fd_close(&z.signal_fd);
     fd_close(&z.taken[0]);

@@ -19,6 +19,8 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import time
 import unittest
 
 import test_sandbox as cold
@@ -598,6 +600,30 @@ class Stale(Warm):
         outcome = self.shell_in(zygote, "mkdir -p sub/.git")
         self.assertEqual(outcome.end["created_repositories"], ["sub/.git"])
         self.refuses(zygote, "guard", "sub/.git")
+
+    def settled(self, zygote):
+        """Until all directories are old enough for the zygote's children to remember them, and
+        children that were made since have looked at them."""
+        newest = max(os.stat(path).st_ctime for path, _, _ in os.walk(self.ws))
+        wait_until(lambda: time.clock_gettime(time.CLOCK_REALTIME) > newest + 0.05, "an old tree")
+        for _ in range(6):
+            self.succeeds(self.shell_in(zygote, "true"))
+
+    def test_nested_repository_in_a_tree_that_was_looked_at_before(self):
+        for name in ("a", "a/b", "a/b/c", "a/d", "e"):
+            self.directory(name)
+        zygote = self.new_zygote()
+        for made, command in (("e/.git", "mkdir e/.git"), ("a/b/c/.git", "touch a/b/c/.git"),
+                              ("e/f/.git", "mkdir e/g e/g/.git; mv e/g e/f"),
+                              ("a/d/.git", "mkdir x; mv a/d x; mkdir a/d a/d/.git")):
+            self.settled(zygote)
+            outcome = self.shell_in(zygote, command)
+            self.assertEqual(outcome.end["created_repositories"], [made], command)
+            self.refuses(zygote, "guard", made)
+            os.rename(f"{self.ws}/{made}", tempfile.mkdtemp(dir=self.base) + "/x")
+        self.settled(zygote)
+        self.put("a/b/c/.git")
+        self.refuses(zygote, "guard", "a/b/c/.git")
 
     def test_what_is_not_kept_warm(self):
         for options in ({"read": "all"}, {"deny": ["*.pem"]}, {"git": "commit"},

@@ -144,7 +144,7 @@ static void test_repositories(void **state)
     autofree char *missing = mem_printf("%s/sub/.git/hooks", base);
     assert_true(strv_has(&p.guards, missing));
     put("new/.git/HEAD", "");
-    assert_int_equal(gitdir_find_new(base, &p.repositories, &found), 0);
+    assert_int_equal(gitdir_find_new(base, &p.repositories, NULL, &found), 0);
     assert_int_equal(found.len, 1);
     assert_string_equal(found.items[0], "new/.git");
     view_fini(&v);
