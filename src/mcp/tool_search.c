@@ -351,6 +351,24 @@ static void ended(struct request *rq, const struct run_status *s)
         request_pool(rq, ANSWER_BYTES, finish_work, finish_after);
 }
 
+/* Told to end, it had ended already; so that was to drop its record, and nothing more of it can be
+ * read. What it had found is thrown away, or was too much anyway. */
+static bool is_dropped(const struct search_call *x, const struct err *failure)
+{
+    return failure != NULL && failure->code == ERR_PROCESS_NOT_FOUND && (x->again || x->stopping);
+}
+
+static void dropped(struct request *rq)
+{
+    struct search_call *x = rq->state;
+    x->exit_status = -1;
+    remember_pace(rq);
+    if (x->again)
+        start_again(rq);
+    else
+        request_pool(rq, ANSWER_BYTES, finish_work, finish_after);
+}
+
 static int feed(struct search_call *x, const struct run_page *page, bool errors)
 {
     if (page->lost && !errors)
@@ -369,6 +387,10 @@ static void on_page(struct request *rq, const struct run_page *page, const struc
 {
     struct search_call *x = rq->state;
     x->ticket = 0;
+    if (is_dropped(x, failure)) {
+        dropped(rq);
+        return;
+    }
     if (failure != NULL || feed(x, page, errors) < 0) {
         struct err e = failure != NULL ? *failure : x->e;
         end_process(rq);

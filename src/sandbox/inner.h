@@ -13,7 +13,8 @@
  * "From namespaces stand to the verdict" is one path, inner_settle() and inner_run(), for a cold
  * start and for the children of a zygote (sandbox/zygote) alike.
  *
- * Must not: read anything of the workspace, run code of the command, or exit with a live child.
+ * Must not: read a file of the workspace (names are looked at: guard, walk), run code of the
+ * command, or exit with a live child.
  */
 #ifndef CODESPACE_SANDBOX_INNER_H
 #define CODESPACE_SANDBOX_INNER_H
