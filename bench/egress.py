@@ -118,7 +118,11 @@ class Daemon:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:  # tinyproxy waits for connections that stay open
+            self.process.kill()
+            self.process.wait()
 
 
 class Tinyproxy(Daemon):
