@@ -84,6 +84,42 @@ class Life(ProxyTest):
 
 
 class Limits(ProxyTest):
+    def test_ten_thousand_connections(self):
+        """All that may be there at once are served, twice; one more is told the limit. Where this
+        user may have too few files for that, the limit is what they are enough for."""
+        most, files = 10000, resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, files)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files[1], files[1]))
+        proxy = self.proxy({})
+        before = int(status_of(proxy.process.pid)["VmRSS"].split()[0])
+        refused = b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n"
+        clients = [self.client(proxy) for _ in range(min(most, (files[1] - 1000) // 2))]
+        self.assertGreaterEqual(len(clients), 9000, "too few files are allowed (ulimit -Hn)")
+        for _ in range(2):
+            for client in clients:
+                client.send(refused)
+            self.assertEqual({client.response().status for client in clients}, {403})
+        after = int(status_of(proxy.process.pid)["VmRSS"].split()[0])
+        if proxy.ready["filter"]:  # an instrumented build keeps what was freed
+            self.assertLess(after - before, 10 * len(clients))  # KiB
+        while self.served(self.client(proxy), refused):
+            clients.append(None)
+            self.assertLessEqual(len(clients), most)
+        while (event := proxy.event())["event"] != "limit":
+            pass
+        self.assertEqual((event["name"], event["value"]), ("PROXY_CONNECTIONS_MAX", len(clients)))
+
+    def served(self, client, request):
+        """False: told the limit, or closed before the request was read, and the answer was lost to
+        the reset."""
+        try:
+            answer = client.send(request).response()
+        except (ConnectionError, EOFError):
+            return False
+        if answer.status == 503:
+            self.assertIn("PROXY_CONNECTIONS_MAX", answer.headers["x-codespace-error"])
+        return answer.status == 403
+
     def test_connections(self):
         def prepare():
             resource.setrlimit(resource.RLIMIT_NOFILE, (800, 800))
