@@ -129,6 +129,14 @@ static void drop_overlong(struct managed *m)
     buf_reset(&m->line, 0);
 }
 
+void control_take_init(struct managed *m)
+{
+    char chunk[4096];
+    ssize_t n = 1;
+    while (n > 0 && m->control.fd >= 0 && m->init_fd < 0)
+        n = scm_read(m->control.fd, chunk, sizeof(chunk), &m->init_fd);
+}
+
 void control_read(struct managed *m)
 {
     while (m->control.fd >= 0) {

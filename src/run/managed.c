@@ -201,12 +201,24 @@ static void discard(struct managed *m)
     bury(m, 0);
 }
 
-void managed_free(struct managed *m)
+/* The runner goes and the command lives. What tells which process is process 1 may have come and
+ * not been read yet. */
+static void abandon(struct managed *m)
 {
-    if (managed_is_live(m) && m->pid > 0 && !m->reaped)
+    control_take_init(m);
+    if (m->pid > 0 && !m->reaped)
         end_kill_now(m);
     discard(m);
-    fd_close(&m->init_fd);
+    if (m->init_fd >= 0)
+        sweep_leave(m->home->loop, &m->init_fd, m->ws, &m->guards);
+}
+
+void managed_free(struct managed *m)
+{
+    if (managed_is_live(m))
+        abandon(m);
+    else
+        discard(m);
     sweep_forget(steal(m->sweep));
     wait_drop(m);
     list_remove(&m->link);

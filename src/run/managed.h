@@ -208,6 +208,10 @@ int stdio_flush(struct managed *m);
 void control_on_ready(struct watch *w, void *owner);
 /* Read what is there and feed it. */
 void control_read(struct managed *m);
+
+/* Take the pidfd of process 1 from what came and was not read, and drop the rest: the record is
+ * about to go. */
+void control_take_init(struct managed *m);
 void control_signal(struct managed *m, int signal);
 
 /* end.c */

@@ -22,7 +22,8 @@
 struct sweep {
     uv_work_t work;
     int init_fd;
-    int root_fd; /* of the workspace */
+    int patience_ms; /* before process 1 is killed */
+    int root_fd;     /* of the workspace */
     char *root;
     struct strv mounts; /* writable ones, which may hold guarded paths as well */
     struct strv guards;
@@ -94,13 +95,23 @@ static void put_right(struct sweep *s, const char *path, const char *link)
         s->failed = mem_strdup(path);
 }
 
+static bool await_death(const struct sweep *s, int limit_ms)
+{
+    struct pollfd p = {.fd = s->init_fd, .events = POLLIN};
+    int rc;
+    do
+        rc = poll(&p, 1, limit_ms);
+    while (rc < 0 && errno == EINTR);
+    return rc > 0;
+}
+
 static void on_pool(uv_work_t *work)
 {
     struct sweep *s = container_of(work, struct sweep, work);
-    struct pollfd p = {.fd = s->init_fd, .events = POLLIN};
-    (void)spawn_signal(s->init_fd, SIGKILL);
-    while (poll(&p, 1, SWEEP_WAIT_MS) < 0 && errno == EINTR)
-        continue;
+    if (s->patience_ms == 0 || !await_death(s, s->patience_ms)) {
+        (void)spawn_signal(s->init_fd, SIGKILL);
+        (void)await_death(s, SWEEP_WAIT_MS);
+    }
     for (size_t i = 0; i + 1 < s->guards.len; i += 2)
         put_right(s, s->guards.items[i], s->guards.items[i + 1]);
 }
@@ -113,8 +124,7 @@ static void on_swept(uv_work_t *work, int status)
     sweep_free(s);
 }
 
-struct sweep *sweep_start(uv_loop_t *loop, int *init_fd, const struct workspace *ws,
-                          struct strv *guards, sweep_fn done, void *user)
+static struct sweep *sweep_new(int *init_fd, const struct workspace *ws, struct strv *guards)
 {
     struct sweep *s = mem_new(struct sweep);
     s->init_fd = steal_fd(init_fd);
@@ -126,14 +136,33 @@ struct sweep *sweep_start(uv_loop_t *loop, int *init_fd, const struct workspace 
         if (ws->mounts[i].writable)
             strv_add(&s->mounts, ws->mounts[i].path);
     }
-    s->done = done;
-    s->user = user;
+    return s;
+}
+
+static struct sweep *begin(struct sweep *s, uv_loop_t *loop, const struct workspace *ws)
+{
     if (s->root_fd < 0 || uv_queue_work(loop, &s->work, on_pool, on_swept) < 0) {
         log_error("what %s's command made under protected names cannot be looked for", ws->id);
         sweep_free(s);
         return NULL;
     }
     return s;
+}
+
+struct sweep *sweep_start(uv_loop_t *loop, int *init_fd, const struct workspace *ws,
+                          struct strv *guards, sweep_fn done, void *user)
+{
+    struct sweep *s = sweep_new(init_fd, ws, guards);
+    s->done = done;
+    s->user = user;
+    return begin(s, loop, ws);
+}
+
+void sweep_leave(uv_loop_t *loop, int *init_fd, const struct workspace *ws, struct strv *guards)
+{
+    struct sweep *s = sweep_new(init_fd, ws, guards);
+    s->patience_ms = SWEEP_PATIENCE_MS;
+    (void)begin(s, loop, ws);
 }
 
 void sweep_forget(struct sweep *s)

@@ -296,7 +296,8 @@ static inline int rig_remove(const char *path, const struct stat *st, int type, 
     return remove(path);
 }
 
-static inline void rig_stop(struct rig *rig)
+/* The runner and all that it ran is gone; the directory is still there. */
+static inline void rig_end(struct rig *rig)
 {
     uint64_t began = rig_now_ms();
     runner_free(rig->runner);
@@ -305,6 +306,10 @@ static inline void rig_stop(struct rig *rig)
     assert_true(rig_now_ms() - began < 5000);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child, no zombie */
     assert_int_equal(errno, ECHILD);
+}
+
+static inline void rig_clear(struct rig *rig)
+{
     close(rig->ws.root_fd);
     assert_int_equal(nftw(rig->dir, rig_remove, 16, FTW_DEPTH | FTW_PHYS), 0);
     free(rig->ws.id);
@@ -312,6 +317,12 @@ static inline void rig_stop(struct rig *rig)
     free(rig->dir);
     free(rig->helper);
     assert_int_equal(rig_count_fds(), rig->fds);
+}
+
+static inline void rig_stop(struct rig *rig)
+{
+    rig_end(rig);
+    rig_clear(rig);
 }
 
 /* ---- calls that wait ---- */

@@ -102,26 +102,44 @@ static pid_t find_init(const char *mark)
     return pid;
 }
 
-static void expect_gone(const struct rig *rig, const char *name)
+static char state_of(pid_t pid)
+{
+    char name[32], text[512];
+    snprintf(name, sizeof(name), "%d", (int)pid);
+    read_file(name, "stat", text, sizeof(text));
+    const char *end = strrchr(text, ')');
+    return end == NULL ? '\0' : end[2];
+}
+
+static bool stands(const struct rig *rig, const char *name)
 {
     struct stat st;
-    assert_int_equal(fstatat(rig->ws.root_fd, name, &st, AT_SYMLINK_NOFOLLOW), -1);
+    return fstatat(rig->ws.root_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void expect_gone(const struct rig *rig, const char *name)
+{
+    assert_false(stands(rig, name));
     assert_int_equal(errno, ENOENT);
 }
 
-/* Process 1 does its work as well; stopped, it cannot have just done it when it is killed. */
-static void stop_and_kill(const struct rig *rig, pid_t init, const char *planted)
+/* Process 1 does its work as well; only once it has stopped, what is planted stays. */
+static void stop_and_kill(const struct rig *rig, pid_t init, const char *const *planted)
 {
-    struct stat st;
+    uint64_t began = rig_now_ms();
     assert_int_equal(kill(init, SIGSTOP), 0);
-    for (int i = 0; i < 10000 && fstatat(rig->ws.root_fd, planted, &st, AT_SYMLINK_NOFOLLOW); i++)
+    while (state_of(init) != 'T' && rig_now_ms() - began < RIG_LIMIT_MS)
         usleep(1000);
-    assert_int_equal(fstatat(rig->ws.root_fd, planted, &st, AT_SYMLINK_NOFOLLOW), 0);
+    for (; *planted != NULL; planted++) {
+        while (!stands(rig, *planted) && rig_now_ms() - began < RIG_LIMIT_MS)
+            usleep(1000);
+        assert_true(stands(rig, *planted));
+    }
     assert_int_equal(kill(init, SIGKILL), 0);
 }
 
-/* Kill process 1 while `script` is run again and again and `planted` stands; `a` is the end. */
-static void kill_during(struct rig *rig, const char *script, const char *planted, bool warm,
+/* Kill process 1 while `script` is run again and again and `planted` stand; `a` is the end. */
+static void kill_during(struct rig *rig, const char *script, const char *const *planted, bool warm,
                         struct rig_answer *a)
 {
     char id[64];
@@ -136,8 +154,11 @@ static void kill_during(struct rig *rig, const char *script, const char *planted
     rig_expect_no_survivor(mark);
 }
 
+#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
 #define PLANT                                                                                      \
     "mkdir -p .git/hooks .codex; echo '#!/bin/sh' >.git/hooks/pre-commit; echo x >.codex/config"
+#define PLANTED NAMES(".git/hooks/pre-commit", ".codex/config")
 
 static void try_planting(bool warm)
 {
@@ -152,7 +173,7 @@ static void try_planting(bool warm)
             warm_up(&rig);
         for (int k = 0; k < (warm ? ROUNDS : 1); k++) {
             autoanswer a = {0};
-            kill_during(&rig, PLANT, ".codex/config", warm, &a);
+            kill_during(&rig, PLANT, PLANTED, warm, &a);
             expect_gone(&rig, ".git");
             expect_gone(&rig, ".codex");
             assert_int_equal(a.status.termination, RUN_END_WRAPPER_FAILED);
@@ -194,7 +215,7 @@ static void test_links(void **state)
     kill_during(&rig,
                 "mkdir -p other/d; ln -sfn other .codex; rm -f .agents; "
                 "mkdir .agents 2>/dev/null; touch .agents/x",
-                ".agents/x", false, &a);
+                NAMES(".codex", ".agents/x"), false, &a);
     expect_gone(&rig, ".codex");
     assert_true(readlinkat(rig.ws.root_fd, ".agents", target, sizeof(target) - 1) > 0);
     assert_string_equal(target, "elsewhere");
@@ -218,10 +239,10 @@ static void test_kept(void **state)
     rig_expect(&rig, id, "up\n");
     rig_finish(&rig, id, &a);
     assert_int_equal(a.status.termination, RUN_END_EXITED);
-    stop_and_kill(&rig, find_init(mark), ".git/hooks/x");
+    stop_and_kill(&rig, find_init(mark), NAMES(".git/hooks/x"));
     rig_expect_no_survivor(mark);
-    struct stat st;
-    for (int i = 0; i < 2000 && fstatat(rig.ws.root_fd, ".git", &st, 0) == 0; i++) {
+    for (uint64_t began = rig_now_ms(); stands(&rig, ".git");) {
+        assert_true(rig_now_ms() - began < RIG_LIMIT_MS);
         uv_run(&rig.loop, UV_RUN_NOWAIT);
         usleep(1000);
     }
@@ -229,7 +250,8 @@ static void test_kept(void **state)
     rig_stop(&rig);
 }
 
-/* The runner goes while it is at it: nothing is left behind. */
+/* The runner goes while it is at it, having read or not what process 1 sent: when it is gone
+ * nothing lives and nothing is left behind. */
 static void test_runner_goes(void **state)
 {
     (void)state;
@@ -241,11 +263,14 @@ static void test_runner_goes(void **state)
         autofree char *line = mem_printf("%s & echo up; while :; do " PLANT "; done", mark);
         rig_exec(&rig, &(struct run_exec){.argv = RIG_SH(line)}, id);
         rig_expect(&rig, id, "up\n");
-        assert_int_equal(kill(find_init(mark), SIGKILL), 0);
+        stop_and_kill(&rig, find_init(mark), PLANTED);
         for (int k = 0; k < i; k++)
             uv_run(&rig.loop, UV_RUN_NOWAIT);
-        rig_stop(&rig);
-        rig_expect_no_survivor(mark);
+        rig_end(&rig);
+        assert_int_equal(find_marked(mark), 0);
+        expect_gone(&rig, ".git");
+        expect_gone(&rig, ".codex");
+        rig_clear(&rig);
     }
 }
 
