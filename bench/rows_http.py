@@ -244,6 +244,9 @@ def row_growth(s, f):
         ("over HTTP, 2026-07-28", lambda: growth(s, ours, OURS_MODERN, n, *MODERN)),
         ("over stdio, initialized", lambda: growth_stdio(s, OURS_SHORT, n)),
         ("over stdio, 2026-07-28", lambda: growth_stdio(s, OURS_MODERN, n)),
+        # It takes a hundred times longer, and grows: a fiftieth of the calls shows it.
+        ("server-everything, echo, %d calls" % (n // 50),
+         lambda: growth(s, everything, json.dumps(ECHO), n // 50)),
     ]
 
 
