@@ -109,19 +109,22 @@ static int say_miss(const struct placer *p, const struct hunk *h, const struct r
     struct lines *f = p->file;
     size_t earlier = lines_find(f, LINES_FOLDED, r->items, r->n, 0);
     size_t near = lines_nearest(f, r->items, r->n);
+    const char *s = r->n == 1 ? "" : "s";
+    const char *are = r->n == 1 ? "is" : "are";
+    const char *them = r->n == 1 ? "it" : "them";
     if (near == LINES_NONE)
         near = similar_line(f, r);
     if (h->at_end)
-        buf_puts(&b, "are not the last lines of the file (\"*** End of File\"); ");
+        buf_printf(&b, "%s not the last line%s of the file (\"*** End of File\"); ", are, s);
     else
-        buf_printf(&b, "are not in the file from line %zu on; ", p->from + 1);
+        buf_printf(&b, "%s not in the file from line %zu on; ", are, p->from + 1);
     if (earlier != LINES_NONE && !h->at_end)
         buf_printf(&b,
-                   "they are at line %zu, before the place of the hunk or \"@@\" line before them: "
+                   "%s %s at line %zu, before the place of the hunk or \"@@\" line before %s: "
                    "write hunks in the order of the file",
-                   earlier + 1);
+                   r->n == 1 ? "it" : "they", are, earlier + 1, them);
     else if (near == LINES_NONE)
-        buf_puts(&b, "nothing in the file resembles them");
+        buf_printf(&b, "nothing in the file resembles %s", them);
     else {
         buf_printf(&b, "the nearest place is line %zu: ", near + 1);
         describe_difference(&b, f, r, near);
@@ -129,8 +132,7 @@ static int say_miss(const struct placer *p, const struct hunk *h, const struct r
     return err_set(e, ERR_INVALID_PATCH,
                    "%s: hunk %zu (line %zu of the patch) does not apply: its %zu old line%s %s. "
                    "Read the file again and send a patch against what it holds now.",
-                   p->path, p->hunk_number, h->patch_line, r->n, r->n == 1 ? "" : "s",
-                   buf_cstr(&b));
+                   p->path, p->hunk_number, h->patch_line, r->n, s, buf_cstr(&b));
 }
 
 static int say_ambiguous(const struct placer *p, const struct hunk *h, size_t a, size_t b,

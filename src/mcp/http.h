@@ -32,8 +32,10 @@ struct http_server {
     struct list operator_calls; /* mcp/http_operator */
     unsigned n_operator_calls;
     uv_timer_t sweep;
+    struct list ready; /* connections whose next request may be there */
+    uv_idle_t turn;    /* looks at them */
     unsigned handles;
-    size_t bodies; /* bytes */
+    size_t bodies; /* bytes of messages that come in or are worked on */
     size_t replay; /* bytes */
     uint64_t drain_until;
     bool draining, over;
@@ -64,6 +66,8 @@ struct http_session {
 void http_server_wake(struct http_server *h);
 /* A connection or a call has gone. */
 void http_server_less(struct http_server *h);
+/* http_conn_resume() at the next turn of the loop. */
+void http_server_later(struct http_server *h, struct http_conn *c);
 
 /* ---- http_conn: bytes ---- */
 
@@ -73,6 +77,7 @@ struct http_message; /* a request that is coming in */
 
 struct http_conn {
     struct list node;
+    struct list ready; /* in http->ready */
     struct http_server *http;
     uv_poll_t poll;
     int fd;
@@ -99,8 +104,10 @@ struct http_conn {
 void http_conn_new(struct http_server *h, int fd, bool local);
 /* Close it now. Whoever uses it is told. */
 void http_conn_close(struct http_conn *c);
-/* Go on with what the client has sent meanwhile; after a call has let it go. */
+/* Go on with what the client has sent meanwhile; after a call has let it go. Nothing of it is
+ * served before this returns. */
 void http_conn_next(struct http_conn *c);
+void http_conn_resume(struct http_conn *c);
 /* Its deadline has passed. */
 void http_conn_overdue(struct http_conn *c);
 
@@ -143,6 +150,7 @@ struct http_call {
     bool answered;
     bool handling;   /* the message is being handed in */
     bool announces;  /* the answer carries the id of its session */
+    size_t held;     /* of http->bodies */
     int status;      /* 0: 200 */
     uint32_t stream; /* its number in the session, 0: none */
     uint64_t seq;
@@ -151,6 +159,8 @@ struct http_call {
 /* Serve a message (legacy when `s` is not NULL; an array is a batch). Consumes nothing. */
 void http_call_start(struct http_conn *c, struct http_session *s, struct json_object *message,
                      bool may_stream, bool announces);
+/* It is still worked on: its message, of that size, stays in memory. */
+void http_call_hold(struct http_call *x, size_t bytes);
 /* Its connection has closed. */
 void http_call_lost(struct http_call *x);
 /* End it and what it waits for. */
@@ -163,6 +173,7 @@ struct session *http_call_session(struct http_call *x);
 
 /* ---- http_session ---- */
 
+/* NULL when there are HTTP_SESSIONS_MAX, each with something open or in flight. */
 struct http_session *http_session_new(struct http_server *h, const struct oauth_principal *whose);
 /* NULL when there is none of that id, or it is another's: nobody learns that it exists. */
 struct http_session *http_session_get(struct http_server *h, const char *id, size_t n,

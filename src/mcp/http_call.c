@@ -24,7 +24,8 @@ struct session *http_call_session(struct http_call *x)
 
 static void new_session_header(const struct http_call *x, struct buf *more)
 {
-    if (x->announces)
+    /* Refused, it opened none. */
+    if (x->announces && x->session->session.version != NULL)
         buf_printf(more, "Mcp-Session-Id: %s\r\n", x->session->id);
 }
 
@@ -134,6 +135,7 @@ static void finish(struct http_call *x)
     if (x->session == NULL)
         session_fini(&x->own);
     list_remove(&x->node);
+    h->bodies -= x->held;
     free(x);
     if (c != NULL)
         http_conn_next(c);
@@ -201,6 +203,12 @@ void http_call_start(struct http_conn *c, struct http_session *s, struct json_ob
     hand_in(x, message);
     x->handling = false;
     finish(x);
+}
+
+void http_call_hold(struct http_call *x, size_t bytes)
+{
+    x->held += bytes; /* once more when another connection takes it up */
+    x->http->bodies += bytes;
 }
 
 /* A modern client takes its call back by closing; a legacy one may come back for the answer. */

@@ -246,8 +246,29 @@ static void serve(struct http_conn *c, struct http_message *m)
     c->state = HTTP_ANSWERING;
     restart_clock(c);
     http_route(c, &m->head, body, chunked ? m->body.len : n);
+    if (c->call != NULL)
+        http_call_hold(c->call, chunked ? m->body.len : n);
     buf_consume(&c->in, m->head.size + (chunked ? m->decoded : n));
     message_free(c);
+}
+
+/* False when there is no room for it. What is small always goes, so that whoever fills the room
+ * keeps nobody from small requests. */
+static bool count(struct http_conn *c)
+{
+    struct http_server *h = c->http;
+    if (c->message == NULL || !c->message->has_head)
+        return true;
+    size_t now = c->in.len + c->message->body.len;
+    h->bodies += now - c->counted;
+    c->counted = now;
+    if (h->bodies <= HTTP_BODIES_MAX || now <= HTTP_SMALL)
+        return true;
+    refuse(c, 503,
+           "HTTP_BODIES_MAX: messages that are coming in or being worked on have 256 MiB already; "
+           "send less at a time, or try again later");
+    message_free(c);
+    return false;
 }
 
 static bool take_request(struct http_conn *c)
@@ -264,6 +285,8 @@ static bool take_request(struct http_conn *c)
         r = read_body(c, m);
     if (r < 0)
         message_free(c);
+    if (r > 0 && !count(c))
+        r = 0;
     if (r > 0)
         serve(c, m);
     return r > 0;
@@ -289,7 +312,19 @@ static void process(struct http_conn *c)
         arm(c);
 }
 
+/* Whoever lets a connection go may be in the middle of the end of a session or of a task, and the
+ * next request may be about that very one. So it waits for a turn of its own. */
 void http_conn_next(struct http_conn *c)
+{
+    if (c->processing || c->broken)
+        return;
+    if (c->in.len == 0 && !c->eof)
+        process(c);
+    else
+        http_server_later(c->http, c);
+}
+
+void http_conn_resume(struct http_conn *c)
 {
     process(c);
 }
@@ -299,25 +334,13 @@ void http_conn_next(struct http_conn *c)
 static void end_of_input(struct http_conn *c)
 {
     c->eof = true;
+    if (!list_empty(&c->ready)) /* what it sent before has its turn first */
+        return;
     if (c->state == HTTP_READING && c->out.len > 0) /* it may still read what it was sent */
         c->state = HTTP_CLOSING;
     bool waits = c->state == HTTP_ANSWERING && c->call != NULL && c->call->session != NULL;
     if (!waits && (c->state != HTTP_CLOSING || c->out.len == 0))
         http_conn_close(c);
-}
-
-static void count(struct http_conn *c)
-{
-    struct http_server *h = c->http;
-    if (c->message == NULL || !c->message->has_head)
-        return;
-    size_t now = c->in.len + c->message->body.len;
-    h->bodies += now - c->counted;
-    c->counted = now;
-    if (h->bodies > HTTP_BODIES_MAX) {
-        refuse(c, 503, "HTTP_BODIES_MAX: too many bytes are coming in; try again later");
-        message_free(c);
-    }
 }
 
 static void read_some(struct http_conn *c)
@@ -388,6 +411,7 @@ void http_conn_new(struct http_server *h, int fd, bool local)
     c->http = h;
     c->fd = fd;
     c->local = local;
+    list_init(&c->ready);
     fd_set_nonblocking(fd, true);
     if (!local)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -426,6 +450,7 @@ void http_conn_close(struct http_conn *c)
     c->broken = true;
     c->state = HTTP_CLOSING;
     list_remove(&c->node);
+    list_remove(&c->ready);
     c->http->n_conns--;
     buf_reset(&c->out, 0);
     uv_poll_stop(&c->poll);

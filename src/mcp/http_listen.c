@@ -65,6 +65,16 @@ static int take(struct http_listener *all, unsigned *n, int fd, struct err *e)
     return 0;
 }
 
+static int cannot_listen(int failed, const char *where, struct err *e)
+{
+    if (failed != -EADDRINUSE)
+        return err_sys(e, ERR_FILE_OPERATION_FAILED, failed, "listen on %.256s", where);
+    return err_set(e, ERR_FILE_OPERATION_FAILED,
+                   "listen on %.256s: another program listens there already; end it, or give "
+                   "another --port (0 = any that is free) or --unix-socket",
+                   where);
+}
+
 static int bind_one(const struct addrinfo *ai)
 {
     int on = 1;
@@ -81,7 +91,7 @@ static int bind_one(const struct addrinfo *ai)
 }
 
 static int bind_all(struct http_listener *all, unsigned *n, const struct addrinfo *list,
-                    bool any_port, const char *host, struct err *e)
+                    bool any_port, const char *host, const char *service, struct err *e)
 {
     int failed = 0;
     for (const struct addrinfo *ai = list; ai != NULL && *n < HTTP_LISTENERS_MAX;
@@ -102,7 +112,8 @@ static int bind_all(struct http_listener *all, unsigned *n, const struct addrinf
     }
     if (*n > 0 && (failed == 0 || failed == -EAFNOSUPPORT || failed == -EADDRNOTAVAIL))
         return 0;
-    return err_sys(e, ERR_FILE_OPERATION_FAILED, failed, "listen on %s", host);
+    autofree char *where = mem_printf("%.200s, port %s", host, service);
+    return cannot_listen(failed, where, e);
 }
 
 int http_listen_tcp(struct http_listener *all, unsigned *n, const char *host, uint16_t port,
@@ -115,7 +126,7 @@ int http_listen_tcp(struct http_listener *all, unsigned *n, const char *host, ui
     int status = getaddrinfo(host, service, &hints, &list);
     if (status != 0)
         return err_set(e, ERR_INVALID_ARGUMENT, "--host %.128s: %s", host, gai_strerror(status));
-    int r = bind_all(all, n, list, port == 0, host, e);
+    int r = bind_all(all, n, list, port == 0, host, service, e);
     freeaddrinfo(list);
     return r;
 }
@@ -124,9 +135,10 @@ int http_listen_unix(struct http_listener *all, unsigned *n, const char *path, s
 {
     int fd = unixsock_listen(path);
     if (fd < 0)
-        return err_sys(e, ERR_FILE_OPERATION_FAILED, fd, "listen on %.256s", path);
+        return cannot_listen(fd, path, e);
     if (take(all, n, fd, e) < 0)
         return -1;
+    (void)listen(fd, BACKLOG); /* it was opened for one peer; here many come at once */
     struct http_listener *l = &all[*n - 1];
     l->path = mem_strdup(path);
     snprintf(l->text, sizeof(l->text), "%s", path);

@@ -153,9 +153,8 @@ static void refuse_route(struct http_conn *c, bool known)
     else
         operator_say(
             c, 404, "", ERR_INVALID_ARGUMENT,
-            "no such path; /operator/approvals, /operator/workspaces/ID/egress and /inbox/works "
-            "are "
-            "the beginnings");
+            "no such path; they begin with /operator/approvals, /operator/workspaces/ID/egress, "
+            "/inbox/works and /inbox/intents");
 }
 
 static const struct operator_route *find_route(const struct http1_head *h, size_t n,

@@ -242,23 +242,24 @@ static struct accepts read_accept(const struct http1_head *h)
 
 /* ---- legacy ---- */
 
-/* The session of the request; NULL when it was answered that there is none. */
-static struct http_session *session_of(struct http_conn *c, const struct http1_head *h)
+/* The session of the request; NULL when it was answered, to `id`, that there is none. */
+static struct http_session *session_of(struct http_conn *c, const struct http1_head *h,
+                                       const struct rpc_id *id)
 {
     struct err e;
-    const struct http1_header *id = http1_find(h, "mcp-session-id", NULL);
-    if (id == NULL) {
+    const struct http1_header *name = http1_find(h, "mcp-session-id", NULL);
+    if (name == NULL) {
         err_set(&e, ERR_INVALID_REQUEST,
                 "Mcp-Session-Id: is required; initialize opens a session and tells its id "
                 "(requests of revision 2026-07-28 need none)");
-        fail(c, 400, &no_id, &e, NULL);
+        fail(c, 400, id, &e, NULL);
         return NULL;
     }
     struct http_session *s =
-        http_session_get(c->http, http1_at(h, id->value), id->value.len, &c->principal);
+        http_session_get(c->http, http1_at(h, name->value), name->value.len, &c->principal);
     if (s == NULL) {
         err_set(&e, ERR_UNAUTHORIZED, "Session not found; send initialize to open a new one");
-        fail(c, 404, &no_id, &e, NULL);
+        fail(c, 404, id, &e, NULL);
     }
     return s;
 }
@@ -310,13 +311,41 @@ static void initialize(struct http_conn *c, struct json_object *message, const s
     struct http_session *s = http_session_new(c->http, &c->principal);
     if (s == NULL) {
         err_set(&e, ERR_RESOURCE_QUEUE_FULL,
-                "HTTP_SESSIONS_MAX (%u) sessions are open; end one with DELETE", HTTP_SESSIONS_MAX);
+                "HTTP_SESSIONS_MAX (%u) sessions are open, each with a stream or a call; end one "
+                "with DELETE",
+                HTTP_SESSIONS_MAX);
         fail(c, 503, id, &e, NULL);
         return;
     }
     http_call_start(c, s, message, may_stream, true);
     if (s->session.version == NULL) /* it was refused */
         http_session_free(s);
+}
+
+/* 0, or the status with which an array is refused. Several answers need a stream. */
+static int check_batch(const struct http_session *s, struct json_object *message, bool may_stream,
+                       struct err *e)
+{
+    if (!session_takes_batches(&s->session) || json_object_array_length(message) == 0) {
+        err_set(e, ERR_INVALID_REQUEST,
+                "an array is no message here; send each message by itself (batches belong to "
+                "revision " METHODS_BATCH_VERSION " and are not empty)");
+        return 400;
+    }
+    if (!wants_answer(message))
+        return 0;
+    if (!may_stream) {
+        err_set(e, ERR_INVALID_REQUEST,
+                "Accept: must list text/event-stream for an array, whose answers are a stream");
+        return 406;
+    }
+    if (s->n_streams < HTTP_STREAMS_MAX)
+        return 0;
+    err_set(e, ERR_RESOURCE_QUEUE_FULL,
+            "HTTP_STREAMS_MAX (%u) streams of this session are open, and the answers to an array "
+            "are one; wait for others to end",
+            HTTP_STREAMS_MAX);
+    return 503;
 }
 
 static void post_legacy(struct http_conn *c, const struct http1_head *h,
@@ -335,14 +364,12 @@ static void post_legacy(struct http_conn *c, const struct http1_head *h,
         initialize(c, message, &m.id, may_stream);
         return;
     }
-    struct http_session *s = session_of(c, h);
+    struct http_session *s = session_of(c, h, &m.id);
     if (s == NULL)
         return;
-    if (batch && (!session_takes_batches(&s->session) || json_object_array_length(message) == 0)) {
-        err_set(&e, ERR_INVALID_REQUEST,
-                "an array is no message here; send each message by itself (batches belong to "
-                "revision " METHODS_BATCH_VERSION " and are not empty)");
-        fail(c, 400, &no_id, &e, NULL);
+    int status = batch ? check_batch(s, message, may_stream, &e) : 0;
+    if (status != 0) {
+        fail(c, status, &no_id, &e, NULL);
     } else if (wants_answer(message)) {
         http_call_start(c, s, message, may_stream, false);
     } else {
@@ -409,7 +436,7 @@ static void get(struct http_conn *c, const struct http1_head *h)
         refuse(c, 406, "Accept: must list text/event-stream");
         return;
     }
-    struct http_session *s = version_is_served(c, h) ? session_of(c, h) : NULL;
+    struct http_session *s = version_is_served(c, h) ? session_of(c, h, &no_id) : NULL;
     if (s != NULL && !http_session_listen(s, c, last != NULL ? http1_at(h, last->value) : NULL,
                                           last != NULL ? last->value.len : 0))
         refuse(c, 400, "Last-Event-ID: there is no such stream in this session");
@@ -418,7 +445,7 @@ static void get(struct http_conn *c, const struct http1_head *h)
 static void delete_session(struct http_conn *c, const struct http1_head *h)
 {
     autobuf none = BUF_INIT;
-    struct http_session *s = session_of(c, h);
+    struct http_session *s = session_of(c, h, &no_id);
     if (s == NULL)
         return;
     http_session_free(s);

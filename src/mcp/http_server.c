@@ -65,6 +65,26 @@ void http_server_wake(struct http_server *h)
         uv_timer_start(&h->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 }
 
+/* ---- the next requests ---- */
+
+static void on_turn(uv_idle_t *idle)
+{
+    struct http_server *h = container_of(idle, struct http_server, turn);
+    uv_idle_stop(idle);
+    while (!list_empty(&h->ready)) {
+        struct http_conn *c = container_of(h->ready.next, struct http_conn, ready);
+        list_remove(&c->ready);
+        http_conn_resume(c);
+    }
+}
+
+void http_server_later(struct http_server *h, struct http_conn *c)
+{
+    list_remove(&c->ready);
+    list_append(&h->ready, &c->ready);
+    uv_idle_start(&h->turn, on_turn);
+}
+
 /* ---- connections ---- */
 
 /* Make room: of those that wait for a request, the one that was silent longest. */
@@ -157,12 +177,18 @@ void http_server_less(struct http_server *h)
         server_free(h);
 }
 
-/* Modern calls have sessions of their own, legacy ones share theirs. */
+/* Modern calls have sessions of their own, legacy ones share theirs. Ending one may answer others,
+ * so no place in the list is kept: the first goes to the end, as often as there were calls. */
 static void hang_up_all(struct http_server *h)
 {
     size_t pos = 0;
-    list_each (it, &h->calls) {
-        struct http_call *x = container_of(it, struct http_call, node);
+    size_t n = 0;
+    list_each (it, &h->calls)
+        n++;
+    while (n-- > 0 && !list_empty(&h->calls)) {
+        struct http_call *x = container_of(h->calls.next, struct http_call, node);
+        list_remove(&x->node);
+        list_append(&h->calls, &x->node);
         if (x->session == NULL)
             http_call_hang_up(x);
     }
@@ -174,6 +200,10 @@ static void close_unused(struct http_server *h)
 {
     list_each (it, &h->conns) {
         struct http_conn *c = container_of(it, struct http_conn, node);
+        if (c->listens != NULL) {
+            http_session_lost(c->listens);
+            http_conn_stream_end(c);
+        }
         if (c->call == NULL && c->operator_call == NULL && c->out.len == 0)
             http_conn_close(c);
     }
@@ -200,10 +230,10 @@ static void drop_everything(struct http_server *h)
     size_t pos = 0;
     for (struct http_session *s; (s = map_next(&h->sessions, &pos, NULL)) != NULL;)
         http_session_free(s);
-    list_each (it, &h->calls)
-        http_call_drop(container_of(it, struct http_call, node));
-    list_each (it, &h->conns)
-        http_conn_close(container_of(it, struct http_conn, node));
+    while (!list_empty(&h->calls))
+        http_call_drop(container_of(h->calls.next, struct http_call, node));
+    while (!list_empty(&h->conns))
+        http_conn_close(container_of(h->conns.next, struct http_conn, node));
     operator_call_drop_all(h);
 }
 
@@ -216,6 +246,7 @@ void http_server_free(struct http_server *h)
     close_listeners(h);
     drop_everything(h);
     h->over = true;
+    uv_close((uv_handle_t *)&h->turn, on_closed);
     uv_close((uv_handle_t *)&h->sweep, on_closed);
 }
 
@@ -293,9 +324,11 @@ struct http_server *http_server_new(struct server *server, const struct http_opt
     list_init(&h->conns);
     list_init(&h->calls);
     list_init(&h->operator_calls);
+    list_init(&h->ready);
     uv_timer_init(server->loop, &h->sweep);
-    h->sweep.data = h;
-    h->handles = 1;
+    uv_idle_init(server->loop, &h->turn);
+    h->sweep.data = h->turn.data = h;
+    h->handles = 2;
     if (copy_policy(h, options, e) < 0 || open_listeners(h, options, e) < 0 ||
         check_reach(h, e) < 0 || start_listeners(h, e) < 0) {
         http_server_free(h);

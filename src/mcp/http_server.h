@@ -36,9 +36,12 @@
 #define HTTP_CONNECTIONS_MAX 16384u
 /* A request's body. The same as a line on stdio: the largest patch, escaped, fits. */
 #define HTTP_BODY_MAX (16u << 20)
-/* All bodies that are coming in, of all connections. */
+/* All bodies that are coming in or belong to calls that are worked on, of all connections. One of
+ * at most HTTP_SMALL bytes is taken all the same; so many connections of that are as much again. */
 #define HTTP_BODIES_MAX (256u << 20)
-/* Legacy sessions, and how long one may be silent without an open stream. */
+#define HTTP_SMALL 16384u
+/* Legacy sessions; one more takes the place of the one that was silent longest. And how long one
+ * may be silent without an open stream. */
 #define HTTP_SESSIONS_MAX 4096u
 #define HTTP_SESSION_IDLE_MS (60u * 60 * 1000)
 /* Event streams of one session that are open or can be taken up again. */

@@ -162,9 +162,33 @@ void http_session_lost(struct http_session *s)
 
 /* ---- life ---- */
 
+/* Of those without an open stream or a call, the one that was silent longest: of that client's own
+ * if it has one, so that whoever opens many loses theirs first. */
+static struct http_session *find_silent(struct http_server *h, const struct oauth_principal *whose)
+{
+    struct http_session *found[2] = {NULL, NULL}; /* of others, of its own */
+    size_t pos = 0;
+    for (struct http_session *s; (s = map_next(&h->sessions, &pos, NULL)) != NULL;) {
+        struct http_session **best = &found[oauth_principal_same(&s->session.principal, whose)];
+        if (!http_session_busy(s) && (*best == NULL || s->used_ms < (*best)->used_ms))
+            *best = s;
+    }
+    return found[1] != NULL ? found[1] : found[0];
+}
+
+static bool make_room(struct http_server *h, const struct oauth_principal *whose)
+{
+    if (h->sessions.used < HTTP_SESSIONS_MAX)
+        return true;
+    struct http_session *s = find_silent(h, whose);
+    if (s != NULL)
+        http_session_free(s);
+    return s != NULL;
+}
+
 struct http_session *http_session_new(struct http_server *h, const struct oauth_principal *whose)
 {
-    if (h->sessions.used >= HTTP_SESSIONS_MAX)
+    if (!make_room(h, whose))
         return NULL;
     struct http_session *s = mem_new(struct http_session);
     s->peer.ops = &session_ops;

@@ -158,7 +158,7 @@ static void tell_tasks(struct listener *l)
 {
     for (size_t i = 0; i < l->tasks.len; i++) {
         const struct task *t = task_find(l->rq->server, l->tasks.items[i]);
-        if (t->status != TASK_WORKING)
+        if (t != NULL && t->status != TASK_WORKING) /* its time may be over just now */
             tell_task(l, t);
     }
 }
@@ -188,10 +188,12 @@ void listen_end(struct request *rq)
     if (l == NULL)
         return;
     list_remove(&l->node);
+    bool watched = l->uris.len > 0;
     strv_fini(&l->uris);
     strv_fini(&l->tasks);
     free(l);
-    resource_watch_check(rq->server);
+    if (watched)
+        resource_watch_check(rq->server);
 }
 
 void listen_each_uri(struct server *server, void (*visit)(const char *uri, void *user), void *user)

@@ -70,13 +70,13 @@ void meta_write_server_info(struct jsonw *w)
     jsonw_object_end(w);
 }
 
-void meta_write_tail(struct buf *out, bool comma, const char *result_type, bool cached)
+void meta_write_tail(struct buf *out, bool comma, const char *result_type, int ttl_ms)
 {
     struct jsonw w;
     if (comma)
         buf_putc(out, ',');
-    if (cached)
-        buf_printf(out, "\"ttlMs\":%d,\"cacheScope\":\"private\",", META_TTL_MS);
+    if (ttl_ms >= 0)
+        buf_printf(out, "\"ttlMs\":%d,\"cacheScope\":\"private\",", ttl_ms);
     buf_puts(out, "\"resultType\":\"");
     buf_puts(out, result_type);
     buf_puts(out, "\",\"_meta\":{\"" META_SERVER_INFO "\":");

@@ -45,8 +45,9 @@ int meta_check(struct json_object *params, struct buf *data, struct err *e);
 void meta_write_unsupported(struct buf *data, const char *requested);
 
 /* Append the members of every modern result, after at least one other when `comma`:
- * resultType (of that name), _meta with serverInfo, and with `cached` ttlMs and cacheScope. */
-void meta_write_tail(struct buf *out, bool comma, const char *result_type, bool cached);
+ * resultType (of that name), _meta with serverInfo, and unless ttl_ms is below 0 ttlMs and
+ * cacheScope. */
+void meta_write_tail(struct buf *out, bool comma, const char *result_type, int ttl_ms);
 
 /* {name, title, version} of this server. */
 void meta_write_server_info(struct jsonw *w);

@@ -21,8 +21,9 @@ void patch_lane_fini(struct patch_lane *x)
     patch_job_fini(&x->job);
 }
 
-void patch_lane_cancel(struct patch_lane *x)
+void patch_lane_cancel(struct request *rq)
 {
+    struct patch_lane *x = lane_of(rq);
     if (x->waiting)
         lane_quit(x->lane, &x->turn);
     x->waiting = false;

@@ -36,8 +36,8 @@ struct patch_lane {
  * `x` lies in the request's state. Ends in the request's answer. */
 void patch_lane_run(struct request *rq, struct patch_lane *x);
 
-/* The tool's cancel and fini. */
-void patch_lane_cancel(struct patch_lane *x);
+/* The tool's cancel, and a part of its fini. */
+void patch_lane_cancel(struct request *rq);
 void patch_lane_fini(struct patch_lane *x);
 
 #endif

@@ -50,6 +50,7 @@ static const struct resource doctor = {
     .title = "What is really on",
     .description = "Which walls stand around commands on this machine, and why one does not.",
     .mime = "text/plain",
+    .lasting = true,
     .fetch = fetch_doctor,
 };
 

@@ -126,7 +126,7 @@ static void put_tail(const struct request *rq, struct buf *m, const char *result
         return;
     buf_truncate(m, m->len - 1);
     bool comma = buf_bytes(m)[m->len - 1] != '{';
-    meta_write_tail(m, comma, result_type, rq->cached);
+    meta_write_tail(m, comma, result_type, !rq->cached ? -1 : rq->changes ? 0 : META_TTL_MS);
     buf_putc(m, '}');
 }
 

@@ -44,6 +44,7 @@ struct request {
     struct peer *peer;       /* where the answer goes */
     bool modern;             /* served statelessly: the result says more about itself */
     bool cached;             /* and how long it may be kept */
+    bool changes;            /* which is not at all */
     const struct tool *tool; /* NULL: not a tool's; the answer is the whole result */
     struct rpc_id id;
     struct json_object *message;  /* what the arguments borrow from */

@@ -236,6 +236,7 @@ static void read_start(const struct inbound *in, const struct resource *r, const
     *x = (struct resource_read){.rq = rq, .resource = r, .uri = uri, .parts = *parts};
     *parts = (struct strv){0};
     rq->cached = true;
+    rq->changes = !r->lasting;
     if (r->fetch != NULL) {
         r->fetch(x);
     } else {

@@ -59,6 +59,7 @@ struct resource {
     /* For subscriptions: tells `to`, at once or later. The ticket to give it up by; 0 when it has
      * told. NULL: the content never changes. */
     run_ticket (*stamp)(struct server *s, char *const *parts, struct resource_stamper *to);
+    bool lasting; /* the same as long as the server runs: a client may keep it for META_TTL_MS */
 };
 
 void resources_list_run(const struct inbound *in);

@@ -28,8 +28,10 @@ void session_fini(struct session *s)
     ensure(list_empty(&s->asks));
     list_remove(&s->node);
     json_object_put(s->capabilities);
+    bool watched = s->subscribed.len > 0; /* looking at what all others want costs their number */
     strv_fini(&s->subscribed);
-    resource_watch_check(s->server);
+    if (watched)
+        resource_watch_check(s->server);
 }
 
 static struct request *first_waiting(struct session *s)
@@ -43,11 +45,26 @@ static struct request *first_waiting(struct session *s)
     return NULL;
 }
 
+/* A client that still reads is not left waiting for it. */
+static void give_up(struct request *rq)
+{
+    struct err e;
+    autobuf message = BUF_INIT;
+    if (rq->listener == NULL) {
+        err_set(&e, ERR_CANCELLED,
+                "the server ends, or the client's input has; this call waited for something and "
+                "was given up, and a command that it had started is ended");
+        rpc_write_error(&message, &rq->id, &e);
+        rq->peer->ops->send(rq->peer, &message);
+    }
+    request_cancel(rq);
+}
+
 void session_hang_up(struct session *s)
 {
     /* From the front each time: ending a process may answer other calls. */
     for (struct request *rq; (rq = first_waiting(s)) != NULL;)
-        request_cancel(rq);
+        give_up(rq);
 }
 
 static struct request *first_of(struct session *s, const struct peer *peer)

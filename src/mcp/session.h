@@ -72,8 +72,8 @@ void session_take(struct session *s, struct peer *peer, struct json_object *mess
 /* May the client send arrays of messages? */
 bool session_takes_batches(const struct session *s);
 
-/* Cancel the calls that wait for something only the client or time can bring (processes, an end of
- * a subscription, an answer to a question). What is being worked on goes on. */
+/* Give up the calls that wait for something only the client or time can bring (processes, an end of
+ * a subscription, an answer to a question), and say so. What is being worked on goes on. */
 void session_hang_up(struct session *s);
 
 /* Is any call in flight whose answer goes to that peer? */

@@ -24,10 +24,10 @@ const char *task_status_name(enum task_status s)
     return names[s];
 }
 
-static uint64_t now_ms(void)
+static uint64_t now_ms(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
@@ -95,7 +95,7 @@ void task_write_detail(struct jsonw *w, const struct task *t)
 static void change(struct task *t, enum task_status status)
 {
     t->status = status;
-    t->updated_ms = now_ms();
+    t->updated_ms = now_ms(CLOCK_REALTIME);
     if (!t->handling) /* until then nobody knows of it */
         listen_task_changed(t);
 }
@@ -348,22 +348,27 @@ void task_answer(struct task *t, struct task_input *question, struct json_object
 
 static bool expired(const struct task *t, uint64_t now)
 {
-    return t->over && t->created_ms + t->ttl_ms <= now;
+    return t->over && t->until_ms <= now;
 }
 
-/* Forget what is over its time; when that leaves no room, the oldest that has ended. */
+void task_forget_expired(struct server *s)
+{
+    uint64_t now = now_ms(CLOCK_BOOTTIME);
+    list_each (it, &s->tasks) {
+        struct task *t = container_of(it, struct task, node);
+        if (expired(t, now))
+            task_free(t);
+    }
+}
+
+/* When what is over its time leaves no room, the oldest that has ended goes. */
 static bool make_room(struct server *s)
 {
-    uint64_t now = now_ms();
     struct task *oldest = NULL;
     unsigned n = 0;
-    for (struct list *it = s->tasks.next, *next; it != &s->tasks; it = next) {
+    task_forget_expired(s);
+    list_each (it, &s->tasks) {
         struct task *t = container_of(it, struct task, node);
-        next = it->next;
-        if (expired(t, now)) {
-            task_free(t);
-            continue;
-        }
         n++;
         if (oldest == NULL && t->over)
             oldest = t;
@@ -376,7 +381,7 @@ static bool make_room(struct server *s)
 
 struct task *task_find(struct server *s, const char *id)
 {
-    uint64_t now = now_ms();
+    uint64_t now = now_ms(CLOCK_BOOTTIME);
     list_each (it, &s->tasks) {
         struct task *t = container_of(it, struct task, node);
         if (str_eq(t->id, id))
@@ -388,7 +393,7 @@ struct task *task_find(struct server *s, const char *id)
 struct task *task_find_for(const struct session *who, const char *id)
 {
     struct task *t = task_find(who->server, id);
-    bool own = t != NULL && oauth_principal_same(&t->session.principal, &who->principal);
+    bool own = t != NULL && t->told && oauth_principal_same(&t->session.principal, &who->principal);
     return own ? t : NULL;
 }
 
@@ -470,9 +475,10 @@ static struct task *task_new(const struct inbound *in, uint64_t ttl_ms)
     t->owner = in->session->serial;
     t->modern = in->modern;
     t->id = str_new_id("task-");
-    t->created_ms = t->updated_ms = now_ms();
+    t->created_ms = t->updated_ms = now_ms(CLOCK_REALTIME);
     t->ttl_ms =
         ttl_ms == 0 ? TASK_TTL_DEFAULT_MS : (ttl_ms < TASK_TTL_MAX_MS ? ttl_ms : TASK_TTL_MAX_MS);
+    t->until_ms = now_ms(CLOCK_BOOTTIME) + t->ttl_ms;
     list_init(&t->inputs);
     list_init(&t->waiting);
     list_append(&t->server->tasks, &t->node);

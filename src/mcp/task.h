@@ -62,6 +62,7 @@ struct task {
     char *id;
     uint64_t owner; /* serial of the session that made it; its client is `session.principal` */
     bool modern;    /* made in the newer revision */
+    bool told;      /* a client knows of it; until then nobody finds it */
     enum task_status status;
     bool handling;    /* its call is being handed in */
     bool over;        /* it has ended, and so has the session */
@@ -69,6 +70,7 @@ struct task {
     bool too_large;   /* the answer was above TASK_RESULT_MAX, and is not kept */
     bool evicted;     /* what it ended with made room for newer ones (TASK_RESULTS_MAX) */
     uint64_t created_ms, updated_ms, ttl_ms;
+    uint64_t until_ms;   /* of a clock that nobody sets: kept so long once it is over */
     struct buf answer;   /* the message that the call was answered with */
     struct buf result;   /* its member `result`, JSON text; empty when there was none */
     struct buf failure;  /* its member `error`, of one that failed */
@@ -99,8 +101,11 @@ struct task_wait {
 struct task *task_start(const struct inbound *in, uint64_t ttl_ms, struct err *e);
 
 struct task *task_find(struct server *s, const char *id);
-/* The same for a client: NULL too when it is another's. */
+/* The same for a client: NULL too when it is another's, or no client was told of it yet. */
 struct task *task_find_for(const struct session *who, const char *id);
+
+/* Free those that ended and whose time is over. */
+void task_forget_expired(struct server *s);
 
 /* False, and `w` is not linked, when it has ended already. */
 bool task_await(struct task *t, struct task_wait *w);

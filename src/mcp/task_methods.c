@@ -84,13 +84,15 @@ void tasks_get_run(const struct inbound *in)
 /* Where clients are told from each other, all of the client; else those of the session. */
 static bool is_listed(const struct task *t, const struct session *s)
 {
-    return t->owner == s->serial || (!t->modern && oauth_principal_known(&s->principal) &&
-                                     oauth_principal_same(&t->session.principal, &s->principal));
+    return t->told &&
+           (t->owner == s->serial || (!t->modern && oauth_principal_known(&s->principal) &&
+                                      oauth_principal_same(&t->session.principal, &s->principal)));
 }
 
 void tasks_list_run(const struct inbound *in)
 {
-    const struct server *s = in->session->server;
+    struct server *s = in->session->server;
+    task_forget_expired(s);
     struct request *rq = request_new(in, NULL);
     struct jsonw *w = request_answer(rq);
     jsonw_key(w, "tasks");
@@ -316,8 +318,9 @@ void tasks_result_run(const struct inbound *in)
 
 /* ---- tools/call ---- */
 
-static void answer_task(struct request *rq, const struct task *t)
+static void answer_task(struct request *rq, struct task *t)
 {
+    t->told = true;
     struct jsonw *w = request_answer(rq);
     if (rq->modern) {
         task_write(w, t, true);

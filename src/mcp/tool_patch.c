@@ -39,12 +39,6 @@ static void patch_fini(struct request *rq)
     free(x->edit_items);
 }
 
-static void patch_cancel(struct request *rq)
-{
-    struct patch_call *x = rq->state;
-    patch_lane_cancel(&x->way);
-}
-
 /* ---- exact edits ---- */
 
 struct edit_fields {
@@ -232,6 +226,6 @@ const struct tool tool_apply_patch = {
     .n_out = ARRAY_LEN(out),
     .state_size = sizeof(struct patch_call),
     .run = patch_run,
-    .cancel = patch_cancel,
+    .cancel = patch_lane_cancel,
     .fini = patch_fini,
 };

@@ -45,12 +45,6 @@ static void revert_fini(struct request *rq)
     free(x->expect);
 }
 
-static void revert_cancel(struct request *rq)
-{
-    struct revert_call *x = rq->state;
-    patch_lane_cancel(&x->way);
-}
-
 /* ---- what stands in the way ---- */
 
 /* Append who changed the files since; an error of the look-up is no reason to hide the first. */
@@ -205,6 +199,6 @@ const struct tool tool_revert_operation = {
     .n_out = ARRAY_LEN(out),
     .state_size = sizeof(struct revert_call),
     .run = revert_run,
-    .cancel = revert_cancel,
+    .cancel = patch_lane_cancel,
     .fini = revert_fini,
 };

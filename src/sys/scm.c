@@ -59,10 +59,11 @@ static size_t take_fds(struct msghdr *m, int *fds)
     return n;
 }
 
-ssize_t scm_receive(int fd, void *data, size_t cap, int *ret_fds, size_t n_fds)
+/* One message with its descriptors, which are the caller's. *ret_flags: what of it was cut. */
+static ssize_t take_message(int fd, void *data, size_t cap, int fds[SCM_FDS_MAX], size_t *ret_came,
+                            int *ret_flags)
 {
     union room room;
-    int fds[SCM_FDS_MAX];
     struct iovec part = {data, cap};
     struct msghdr m = {.msg_iov = &part,
                        .msg_iovlen = 1,
@@ -74,8 +75,20 @@ ssize_t scm_receive(int fd, void *data, size_t cap, int *ret_fds, size_t n_fds)
     while (got < 0 && errno == EINTR);
     if (got < 0)
         return -errno;
-    size_t came = take_fds(&m, fds);
-    bool whole = (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+    *ret_came = take_fds(&m, fds);
+    *ret_flags = m.msg_flags;
+    return got;
+}
+
+ssize_t scm_receive(int fd, void *data, size_t cap, int *ret_fds, size_t n_fds)
+{
+    int fds[SCM_FDS_MAX];
+    size_t came = 0;
+    int flags = 0;
+    ssize_t got = take_message(fd, data, cap, fds, &came, &flags);
+    if (got < 0)
+        return got;
+    bool whole = (flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
     if (whole && came == n_fds) {
         for (size_t i = 0; i < n_fds; i++)
             ret_fds[i] = fds[i];
@@ -88,21 +101,13 @@ ssize_t scm_receive(int fd, void *data, size_t cap, int *ret_fds, size_t n_fds)
 
 ssize_t scm_read(int fd, void *data, size_t cap, int *ret_fd)
 {
-    union room room;
     int fds[SCM_FDS_MAX];
-    struct iovec part = {data, cap};
-    struct msghdr m = {.msg_iov = &part,
-                       .msg_iovlen = 1,
-                       .msg_control = room.bytes,
-                       .msg_controllen = sizeof(room.bytes)};
-    ssize_t got;
+    size_t came = 0;
+    int flags = 0;
     *ret_fd = -1;
-    do
-        got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
+    ssize_t got = take_message(fd, data, cap, fds, &came, &flags);
     if (got < 0)
-        return -errno;
-    size_t came = take_fds(&m, fds);
+        return got;
     for (size_t i = 1; i < came; i++)
         close(fds[i]);
     if (came > 0)

@@ -101,6 +101,30 @@ static struct lint lint_text(const char *text, size_t n)
     return out;
 }
 
+/* Asked before a value is made. Every value but the first has a comma or an opening bracket before
+ * it, so a text of two bytes for each cannot hold more. What is too deep ends where it is. */
+static bool has_too_many_values(const char *text, size_t n)
+{
+    struct lint ignored = {0};
+    bool nul = false;
+    size_t values = 0;
+    unsigned depth = 0;
+    if (n / 2 <= JSON_VALUES_MAX)
+        return false;
+    for (size_t i = 0; i < n && depth <= JSON_DEPTH_MAX; i++) {
+        if (text[i] == '"') {
+            i = skip_string(text, n, i, &nul, &ignored) - 1;
+            continue;
+        }
+        bool opens = text[i] == '[' || text[i] == '{';
+        bool closes = text[i] == ']' || text[i] == '}';
+        char next = i + 1 < n ? text[i + 1] : ']';
+        depth = closes ? depth - (depth > 0) : depth + opens;
+        values += (opens && next != ']' && next != '}') || text[i] == ',';
+    }
+    return values > JSON_VALUES_MAX;
+}
+
 static size_t count_members(struct json_object *obj)
 {
     size_t n = 0;
@@ -172,6 +196,11 @@ int json_parse_with(struct json_parser *p, const char *text, size_t n, struct js
         return err_set(e, ERR_LIMIT_EXCEEDED, "JSON: document of %zu bytes is too long", n);
     if (!utf8_valid(text, n)) /* json-c's own check lets surrogates through */
         return err_set(e, ERR_PARSE_ERROR, "JSON: the bytes are not UTF-8");
+    if (has_too_many_values(text, n))
+        return err_set(e, ERR_LIMIT_EXCEEDED,
+                       "JSON: the document holds more than JSON_VALUES_MAX (%u) values; send fewer "
+                       "at a time",
+                       JSON_VALUES_MAX);
     struct json_tokener *tok = parser_start(p);
     autojson *obj = json_tokener_parse_ex(tok, text, (int)n);
     enum json_tokener_error error = json_tokener_get_error(tok);
@@ -419,18 +448,44 @@ static unsigned distance(const char *a, const char *b)
     return row[m];
 }
 
+/* "cmd" for "command": the letters in their order, the ends the same. */
+static bool abbreviates(const char *shorter, const char *name)
+{
+    size_t n = strlen(shorter);
+    size_t m = strlen(name);
+    size_t found = 0;
+    for (const char *p = name; *p != '\0' && found < n; p++)
+        found += *p == shorter[found];
+    return found == n && m > n && *name == *shorter && name[m - 1] == shorter[n - 1];
+}
+
+/* How far a name is from the one that may have been meant. A name that was left off in the middle
+ * or shortened is nearer than one with other letters; half of them others is no resemblance. */
+static unsigned farness(const char *given, const char *name)
+{
+    enum { SHORTENED_MIN = 3, FAR = 100 };
+    size_t n = strlen(given);
+    size_t m = strlen(name);
+    if (n >= SHORTENED_MIN && m >= SHORTENED_MIN && strncmp(given, name, n < m ? n : m) == 0)
+        return 0;
+    if (n >= SHORTENED_MIN && abbreviates(given, name))
+        return 1;
+    unsigned d = distance(given, name);
+    return d > 3 || d > (n + 1) / 2 ? FAR : 2 * d;
+}
+
 static int unknown_member(const struct reader *r, const struct json_field *fields, size_t n,
                           const char *name)
 {
     const char *best = NULL;
-    unsigned best_distance = 4;
+    unsigned nearest = 8;
     char all[384] = "";
     for (size_t i = 0; i < n; i++) {
         if (fields[i].flags & JSON_IGNORED)
             continue;
-        unsigned d = distance(name, fields[i].name);
-        if (d < best_distance) {
-            best_distance = d;
+        unsigned far = farness(name, fields[i].name);
+        if (far < nearest) {
+            nearest = far;
             best = fields[i].name;
         }
         size_t used = strlen(all);

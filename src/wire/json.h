@@ -23,11 +23,15 @@
 
 /* Containers inside containers; ours need 6. */
 #define JSON_DEPTH_MAX 32
+/* Values of one document. In memory each takes a hundred bytes and more, of text two: without a
+ * limit a message of 16 MiB would take most of a gigabyte. */
+#define JSON_VALUES_MAX (1u << 18)
 
 #define autojson __attribute__((cleanup(json_cleanup))) struct json_object
 void json_cleanup(struct json_object **obj);
 
-/* Parse n bytes into *ret (caller puts it). Errors: PARSE_ERROR with the offset and the reason. */
+/* Parse n bytes into *ret (caller puts it). Errors: PARSE_ERROR with the offset and the reason;
+ * LIMIT_EXCEEDED. */
 int json_parse(const char *text, size_t n, struct json_object **ret, struct err *e);
 
 /* The same for whoever parses one message after another: making json-c's parser took as long as

@@ -1,12 +1,12 @@
 """Streamable HTTP against clients that mean harm, or are broken: raw bytes, one connection each."""
 
+import json
 import resource
 import socket
 import threading
-import time
 import unittest
 
-from http_support import HttpCase, call
+from http_support import ANSWER_S, HttpCase, call
 from support import memory_kib, poll
 
 IDLE_CONNECTIONS = 10000
@@ -19,9 +19,8 @@ LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 
 def sanitized(pid):
-    """Built with a sanitizer, which keeps freed memory for a while."""
-    with open("/proc/%d/maps" % pid) as f:
-        return "libasan" in f.read()
+    """Built with a sanitizer, which keeps freed memory for a while (and terabytes of addresses)."""
+    return memory_kib(pid, "VmSize") > 1 << 30
 
 
 def status_of(data):
@@ -135,7 +134,7 @@ class Smuggling(HttpCase):
         own = self.session(server)
         data = (HEAD + b"Mcp-Session-Id: %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
                 % (own["Mcp-Session-Id"].encode(), len(PING)) + PING)
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as s:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=ANSWER_S) as s:
             s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for byte in data:
                 s.sendall(bytes([byte]))
@@ -160,7 +159,7 @@ class Floods(HttpCase):
     def test_a_chunked_body_without_end(self):
         server = self.serve()
         piece = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as s:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=ANSWER_S) as s:
             s.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
             with self.assertRaises((ConnectionError, AssertionError)):
                 for _ in range(64):
@@ -175,21 +174,44 @@ class Floods(HttpCase):
         got = self.raw(server, HEAD + b"Content-Length: 16000000\r\n\r\n")
         self.assertEqual(status_of(got), 401)
 
-    def test_many_sessions_meet_a_limit(self):
+    def test_one_session_too_many_takes_the_place_of_the_most_silent(self):
         server = self.serve()
+        first = self.session(server)
+        second = self.session(server)
+        self.ask(server, "GET", stream=True, headers=second).event()
         body = (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":'
                 b'"2025-11-25"}}')
         one = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as s:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=ANSWER_S) as s:
             reader = s.makefile("rb")
             found = set()
-            for _ in range(4100):
+            for _ in range(4095):
                 s.sendall(one)
                 status, length = answer_length(reader)
-                answer = reader.read(length)
+                reader.read(length)
                 found.add(status)
-            self.assertEqual(found, {200, 503})
-            self.assertIn(b"HTTP_SESSIONS_MAX", answer)
+            self.assertEqual(found, {200})
+        self.assertEqual(self.ask(server, body=LIST, headers=first).status, 404)
+        self.assertEqual(self.ask(server, body=LIST, headers=second).status, 200,
+                         "one with an open stream is not silent")
+
+    def test_large_messages_count_as_long_as_they_are_worked_on(self):
+        """A subscription keeps its message; sixteen of the largest are all there is room for."""
+        server = self.serve()
+        junk = "x" * ((16 << 20) - 2000)
+        listening = []
+        for i in range(16):
+            listening.append(self.modern(server, "subscriptions/listen", {
+                "notifications": {}, "junk": junk}, id="listen-%d" % i, stream=True))
+            self.assertEqual(listening[-1].response.status, 200)
+        answer = self.modern(server, "tools/list", {"junk": junk[:1 << 20]})
+        self.assertEqual(answer.status, 503)
+        self.assertIn(b"HTTP_BODIES_MAX", answer.body)
+        self.assertEqual(self.modern(server, "tools/list").status, 200, "small ones go on")
+        for stream in listening:
+            stream.close()
+        self.assertTrue(poll(lambda: self.modern(
+            server, "tools/list", {"junk": junk[:1 << 20]}).status == 200), "there is room again")
 
     def test_a_client_that_does_not_read(self):
         """Pipelined requests for large answers, never read: memory stays bounded."""
@@ -213,6 +235,85 @@ class Floods(HttpCase):
         self.assertEqual(self.ask(server, body=LIST, headers=own).status, 200)
 
 
+class Entangled(HttpCase):
+    """What waits on a connection behind an answer is about the very thing whose end lets it go."""
+
+    def open(self, server, *requests):
+        """A connection of its own on which all of these are sent at once."""
+        s = socket.create_connection(("127.0.0.1", server.port), timeout=ANSWER_S)
+        self.addCleanup(s.close)
+        s.sendall(b"".join(requests))
+        return s.makefile("rb")
+
+    @staticmethod
+    def request(own, method="POST", body=None):
+        text = json.dumps(body).encode() if body is not None else b""
+        head = "%s /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" \
+               "Accept: application/json, text/event-stream\r\nMcp-Session-Id: %s\r\n" \
+               "Content-Length: %d\r\n\r\n" % (method, own["Mcp-Session-Id"], len(text))
+        return head.encode() + text
+
+    def skip_stream(self, reader):
+        """Read a head and a chunked body."""
+        self.assertIn(b" 200 ", reader.readline())
+        while reader.readline() != b"\r\n":
+            pass
+        while (size := int(reader.readline(), 16)) > 0:
+            reader.read(size + 2)
+        reader.readline()
+
+    def test_a_stream_that_is_replaced_before_its_session_is_deleted(self):
+        server = self.serve()
+        own = self.session(server)
+        first = self.open(server, self.request(own, "GET"), self.request(own, "DELETE"))
+        self.assertIn(b" 200 ", first.peek())
+        second = self.open(server, self.request(own, "GET"))
+        self.skip_stream(first)
+        self.assertEqual(answer_length(first)[0], 200, "the session is deleted")
+        self.skip_stream(second)
+        self.assertEqual(self.ask(server, body=LIST, headers=own).status, 404)
+        self.assertEqual(self.ask(server, body=LIST, headers=self.session(server)).status, 200)
+
+    def test_a_wait_that_is_cancelled_before_its_task_is(self):
+        server = self.serve()
+        own = self.session(server)
+        task = self.ask(server, headers=own, body={
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+                "name": "exec_command", "task": {}, "arguments": {
+                    "workspace_id": "ws", "command": ["sleep", "600"]}}}
+            ).json["result"]["task"]["taskId"]
+
+        def message(id, method):
+            return {"jsonrpc": "2.0", "id": id, "method": method, "params": {"taskId": task}}
+
+        waits = self.open(server, self.request(own, body=message(5, "tasks/result")),
+                          self.request(own, body=message(6, "tasks/cancel")))
+        in_flight = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
+        self.assertTrue(poll(lambda: "error" in self.ask(
+            server, headers=own, body=in_flight).json), "5 is in flight")
+        self.ask(server, headers=own, body={
+            "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}})
+        self.assertEqual(answer_length(waits), (200, 0), "nothing for the cancelled call")
+        status, length = answer_length(waits)
+        self.assertEqual(status, 200)
+        self.assertEqual(json.loads(waits.read(length))["result"]["status"], "cancelled")
+
+    def test_cancels_in_one_array_whose_session_goes_in_between(self):
+        server = self.serve()
+        own = self.session(server, "2025-03-26")
+        self.open(server, *[self.request(own, body=call(
+            "exec_command", id=id, workspace_id="ws", command=["sleep", "600"], wait_ms=60000))
+            for id in (1,)], self.request(own, "DELETE"))
+        in_flight = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        self.assertTrue(poll(lambda: "error" in self.ask(
+            server, headers=own, body=in_flight).json), "1 is in flight")
+        cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled",
+                  "params": {"requestId": 1}}
+        self.ask(server, headers=own, body=[cancel, cancel, cancel])
+        self.assertTrue(poll(lambda: self.ask(server, headers=own, body=LIST).status == 404))
+        self.assertEqual(self.ask(server, body=LIST, headers=self.session(server)).status, 200)
+
+
 class Patience(HttpCase):
     def test_idle_connections(self):
         """Thousands that say nothing do not keep others out, and cost little."""
@@ -222,7 +323,7 @@ class Patience(HttpCase):
         idle = []
         self.addCleanup(lambda: [s.close() for s in idle])
         for _ in range(IDLE_CONNECTIONS):
-            idle.append(socket.create_connection(("127.0.0.1", server.port), timeout=30))
+            idle.append(socket.create_connection(("127.0.0.1", server.port), timeout=ANSWER_S))
         own = self.session(server)
         self.assertEqual(self.ask(server, body=LIST, headers=own).status, 200)
         used = memory_kib(server.pid) - before
@@ -245,7 +346,7 @@ class Patience(HttpCase):
         """A session of its own with its stream, on one connection."""
         body = (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":'
                 b'{"protocolVersion":"2025-11-25"}}')
-        s = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+        s = socket.create_connection(("127.0.0.1", server.port), timeout=ANSWER_S)
         s.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
         reader = s.makefile("rb")
         session, length = None, 0
@@ -271,7 +372,7 @@ class Patience(HttpCase):
         batch = b"".join(head + b"Content-Length: %d\r\n\r\n" % len(b) + b for b in bodies) * 10
         calls = MANY_CALLS_SANITIZED if sanitized(server.pid) else MANY_CALLS
         sizes = []
-        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as s:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=ANSWER_S) as s:
             reader = s.makefile("rb")
             for turn in range(calls // 30):
                 s.sendall(batch)
@@ -291,7 +392,7 @@ class Patience(HttpCase):
         idle = []
         self.addCleanup(lambda: [s.close() for s in idle])
         for _ in range(300):
-            idle.append(socket.create_connection(("127.0.0.1", server.port), timeout=30))
+            idle.append(socket.create_connection(("127.0.0.1", server.port), timeout=ANSWER_S))
         self.assertEqual(self.ask(server, body={
             "jsonrpc": "2.0", "id": 1, "method": "initialize",
             "params": {"protocolVersion": "2025-11-25"}}).status, 200)
@@ -299,18 +400,16 @@ class Patience(HttpCase):
 
     def test_a_slow_head_is_given_up(self):
         server = self.serve()
-        began = time.monotonic()
-        with socket.create_connection(("127.0.0.1", server.port), timeout=40) as s:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=ANSWER_S) as s:
             s.sendall(HEAD)
             got = s.recv(65536)
         self.assertEqual(status_of(got), 408)
         self.assertIn(b"HTTP_HEAD_MS", got)
-        self.assertLess(time.monotonic() - began, 25)
 
     def test_a_slow_body_is_given_up(self):
         """Half of a body, then nothing; others are served meanwhile."""
         server = self.serve()
-        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as s:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=ANSWER_S) as s:
             s.sendall(HEAD + b"Content-Length: 1000\r\n\r\n" + b" " * 500)
             self.assertEqual(self.ask(server, body=LIST, headers=self.session(server)).status, 200)
             got = s.recv(65536)
@@ -351,7 +450,7 @@ class Patience(HttpCase):
         body = b'{"jsonrpc":"2.0","id":%d,"method":"tools/list"}'
         for i in range(200):
             text = body % i
-            with socket.create_connection(("127.0.0.1", server.port), timeout=30) as s:
+            with socket.create_connection(("127.0.0.1", server.port), timeout=ANSWER_S) as s:
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
                 s.sendall(HEAD + b"Mcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n"
                           % (own["Mcp-Session-Id"].encode(), len(text)) + text)

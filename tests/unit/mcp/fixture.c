@@ -168,6 +168,18 @@ static void ended(struct peer *p)
 
 static const struct peer_ops peer_ops = {keep, ended};
 
+static bool keep_notice(struct peer *p, struct buf *message)
+{
+    keep(p, message);
+    return true;
+}
+
+void fixture_take_notices(struct fixture *f)
+{
+    static const struct peer_ops all = {.send = keep, .ended = ended, .notify = keep_notice};
+    f->peer.ops = &all;
+}
+
 /* ---- life ---- */
 
 int fixture_setup_raw(void **state)
@@ -248,6 +260,19 @@ const char *fixture_call(struct fixture *f, const char *tool, const char *argume
                    "\"%s\",\"arguments\":%s}}",
                    tool, arguments);
     return fixture_say(f, message);
+}
+
+void fixture_finish_text(struct request *rq, const char *text)
+{
+    struct jsonw *w = request_answer(rq);
+    jsonw_key(w, "content");
+    jsonw_array(w);
+    jsonw_object(w);
+    jsonw_kstr(w, "type", "text");
+    jsonw_kstr(w, "text", text);
+    jsonw_object_end(w);
+    jsonw_array_end(w);
+    request_finish(rq);
 }
 
 void fixture_probe(struct fixture *f, bool works)

@@ -71,6 +71,12 @@ void fixture_probe(struct fixture *f, bool works);
 void fixture_started(struct fixture *f, const char *process_id);
 void fixture_page(struct fixture *f, const struct run_page *page);
 
+/* The session's peer keeps notices and questions too. */
+void fixture_take_notices(struct fixture *f);
+
+/* End a call of a tool that writes its content itself (TOOL_CONTENT) with one text. */
+void fixture_finish_text(struct request *rq, const char *text);
+
 /* Write a file of the workspace. */
 void fixture_file(struct fixture *f, const char *name, const void *bytes, size_t n);
 

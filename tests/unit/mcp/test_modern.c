@@ -5,30 +5,12 @@
 #include "mcp/inputs.h"
 #include "mcp/listen.h"
 #include "mcp/provider.h"
+#include "messages.h"
 #include "wire/json.h"
 
 #include <string.h>
 
-#define META(capabilities)                                                                         \
-    "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","                       \
-    "\"io.modelcontextprotocol/clientCapabilities\":{" capabilities "}}"
-#define SAY(id, method, params)                                                                    \
-    "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"" method "\",\"params\":{" params "}}"
-
 /* ---- a provider ---- */
-
-static void finish_text(struct request *rq, const char *text)
-{
-    struct jsonw *w = request_answer(rq);
-    jsonw_key(w, "content");
-    jsonw_array(w);
-    jsonw_object(w);
-    jsonw_kstr(w, "type", "text");
-    jsonw_kstr(w, "text", text);
-    jsonw_object_end(w);
-    jsonw_array_end(w);
-    request_finish(rq);
-}
 
 static void run_state(struct request *rq)
 {
@@ -39,12 +21,12 @@ static void run_state(struct request *rq)
     else if (s == NULL)
         inputs_require(rq, "{\"k\":{\"method\":\"roots/list\",\"params\":{}}}", "the state");
     else
-        finish_text(rq, s);
+        fixture_finish_text(rq, s);
 }
 
 static void run_ask_done(struct request *rq, struct json_object *result)
 {
-    finish_text(rq, result != NULL ? json_str(json_get(result, "said")) : "an error");
+    fixture_finish_text(rq, result != NULL ? json_str(json_get(result, "said")) : "an error");
 }
 
 static void run_ask(struct request *rq)
@@ -52,7 +34,7 @@ static void run_ask(struct request *rq)
     if (!ask_client_has(rq, "sampling"))
         ask_refuse(rq, "sampling");
     else if (!ask_client(rq, "sampling/createMessage", "{}", run_ask_done))
-        finish_text(rq, "cannot ask");
+        fixture_finish_text(rq, "cannot ask");
 }
 
 static void run_notices(struct request *rq)
@@ -60,7 +42,7 @@ static void run_notices(struct request *rq)
     notice_log(rq, NOTICE_DEBUG, "low");
     notice_log(rq, NOTICE_ERROR, "high");
     notice_progress(rq, 1, 2, "half");
-    finish_text(rq, "done");
+    fixture_finish_text(rq, "done");
 }
 
 #define TOOL(var, tool_name, function)                                                             \
@@ -101,23 +83,11 @@ static const struct provider own = {.provides = PROVIDES_TOOLS | PROVIDES_PROMPT
                                     .prompts = own_prompts,
                                     .resources = own_resources};
 
-/* ---- the peer takes notices too ---- */
-
-static struct peer_ops ops;
-
-static bool keep_notice(struct peer *p, struct buf *message)
-{
-    ops.send(p, message);
-    return true;
-}
-
 static int setup(void **state)
 {
     fixture_setup(state);
     struct fixture *f = *state;
-    ops = *f->peer.ops;
-    ops.notify = keep_notice;
-    f->peer.ops = &ops;
+    fixture_take_notices(f);
     f->server.provider = &own;
     return 0;
 }

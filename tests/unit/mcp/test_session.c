@@ -232,6 +232,8 @@ static void test_too_many(void **state)
     assert_int_equal(f->fake.cancels, 1);
     assert_has(fixture_say(f, PING("\"more\"")), "\"result\":{}", NULL);
     session_hang_up(&f->session);
+    assert_has(buf_cstr(&f->sent), "\"id\":1023,\"error\":{\"code\":-32800", NULL);
+    assert_int_equal(f->n_sent, SESSION_CALLS_MAX);
     assert_int_equal(f->session.n_calls, 0);
     assert_int_equal(f->n_ended, SESSION_CALLS_MAX);
     assert_int_equal(f->session.coming, 0);

@@ -6,18 +6,14 @@
 #include "mcp/provider.h"
 #include "mcp/task.h"
 #include "mcp/task_methods.h"
+#include "messages.h"
 #include "wire/json.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define META(capabilities)                                                                         \
-    "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","                       \
-    "\"io.modelcontextprotocol/clientCapabilities\":{" capabilities "}}"
 #define KNOWS "\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}"
 #define MODERN META(KNOWS ",\"elicitation\":{}")
-#define SAY(id, method, params)                                                                    \
-    "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"" method "\",\"params\":{" params "}}"
 #define CANCEL(id)                                                                                 \
     "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":" id "}}"
 
@@ -27,19 +23,6 @@
 static struct request *held[TASKS_MAX + 8];
 static size_t n_held;
 static unsigned n_cancelled;
-
-static void finish_text(struct request *rq, const char *text)
-{
-    struct jsonw *w = request_answer(rq);
-    jsonw_key(w, "content");
-    jsonw_array(w);
-    jsonw_object(w);
-    jsonw_kstr(w, "type", "text");
-    jsonw_kstr(w, "text", text);
-    jsonw_object_end(w);
-    jsonw_array_end(w);
-    request_finish(rq);
-}
 
 static void hold(struct request *rq)
 {
@@ -62,7 +45,7 @@ static void end_held(size_t i, const char *text)
     struct err e;
     err_set(&e, ERR_PATH_ESCAPE, "it broke");
     if (text != NULL)
-        finish_text(rq, text);
+        fixture_finish_text(rq, text);
     else
         request_error(rq, &e, NULL);
 }
@@ -70,14 +53,14 @@ static void end_held(size_t i, const char *text)
 static void answered(struct request *rq, struct json_object *result)
 {
     const char *action = json_str(json_get(result, "action"));
-    finish_text(rq, action != NULL ? action : "no answer");
+    fixture_finish_text(rq, action != NULL ? action : "no answer");
 }
 
 static void ask(struct request *rq)
 {
     if (!ask_client_has(rq, "elicitation") ||
         !ask_client(rq, "elicitation/create", "{\"message\":\"Well?\"}", answered))
-        finish_text(rq, "cannot ask");
+        fixture_finish_text(rq, "cannot ask");
 }
 
 static void refuse(struct request *rq)
@@ -106,23 +89,11 @@ static const struct tool *const own_tools[] = {&t_hold,     &t_slow,   &t_only, 
 static const struct provider own = {.provides = PROVIDES_TOOLS | PROVIDES_TASKS,
                                     .tools = own_tools};
 
-/* ---- the peer takes notices too ---- */
-
-static struct peer_ops ops;
-
-static bool keep_notice(struct peer *p, struct buf *message)
-{
-    ops.send(p, message);
-    return true;
-}
-
 static int setup(void **state)
 {
     fixture_setup(state);
     struct fixture *f = *state;
-    ops = *f->peer.ops;
-    ops.notify = keep_notice;
-    f->peer.ops = &ops;
+    fixture_take_notices(f);
     f->server.provider = &own;
     n_held = 0;
     n_cancelled = 0;
@@ -205,11 +176,12 @@ static void test_time_to_live(void **state)
     struct task *t = begin(f, "hold");
     autofree char *id = mem_strdup(t->id);
     assert_int_equal(t->ttl_ms, 60000);
-    t->created_ms -= 120000;
+    t->until_ms -= 120000;
     assert_ptr_equal(task_find(&f->server, id), t); /* it works longer than it would be kept */
     end_held(0, "done");
     assert_null(task_find(&f->server, id));
     assert_has(say_of(f, SAY("3", "tasks/get", "\"taskId\":\"%s\""), id), "-32602", NULL);
+    assert_has(say(f, SAY("3", "tasks/list", "")), "\"tasks\":[]", NULL);
     begin(f, "hold");
     assert_int_equal(newest(f)->node.prev == &f->server.tasks, true); /* the old one is gone */
     assert_has(say(f, SAY("3", "tools/call", "\"name\":\"hold\",\"task\":{\"ttl\":99999999999}")),
@@ -276,6 +248,19 @@ static void test_cancelled_before_it_was_told(void **state)
     assert_int_equal(n_cancelled, 1);
     assert_true(list_empty(&f->server.tasks));
     assert_string_equal(fixture_run(f), "");
+}
+
+/* Nobody else may hold on to what goes away with its call. */
+static void test_not_found_before_it_was_told(void **state)
+{
+    struct fixture *f = *state;
+    say(f, SAY("9", "tools/call", MODERN ",\"name\":\"slow\",\"arguments\":{\"wait_ms\":20000}"));
+    autofree char *id = mem_strdup(newest(f)->id);
+    assert_has(say(f, SAY("8", "tasks/list", "")), "\"tasks\":[]", NULL);
+    assert_has(say_of(f, SAY("8", "tasks/result", "\"taskId\":\"%s\""), id), "-32602", NULL);
+    end_held(0, "quick");
+    assert_has(fixture_run(f), "\"text\":\"quick\"", NULL);
+    assert_int_equal(f->session.n_calls, 0);
 }
 
 static void test_a_moment_is_waited(void **state)
@@ -539,6 +524,7 @@ int main(void)
         T(test_a_waiter_that_is_cancelled),
         T(test_the_server_ends),
         T(test_cancelled_before_it_was_told),
+        T(test_not_found_before_it_was_told),
         T(test_a_moment_is_waited),
         T(test_failure_is_kept_whole),
         T(test_too_large_a_result),

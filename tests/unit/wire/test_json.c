@@ -77,6 +77,32 @@ static void test_depth(void **state)
     assert_int_equal(parse(text + 100 - 30, 60, &e), 0);
 }
 
+/* Commas in a string are none, so a long text is fine. */
+static void test_values(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    autobuf text = BUF_INIT;
+    buf_puts(&text, "[[]");
+    for (size_t i = 0; i < JSON_VALUES_MAX; i++)
+        buf_puts(&text, ",[]");
+    buf_putc(&text, ']');
+    assert_int_equal(parse(buf_bytes(&text), text.len, &e), -1);
+    assert_int_equal(e.code, ERR_LIMIT_EXCEEDED);
+    assert_non_null(strstr(e.message, "JSON_VALUES_MAX (262144)"));
+    buf_truncate(&text, 0);
+    buf_puts(&text, "[\"");
+    for (size_t i = 0; i < JSON_VALUES_MAX; i++)
+        buf_puts(&text, ",[]");
+    buf_puts(&text, "\"]");
+    assert_int_equal(parse(buf_bytes(&text), text.len, &e), 0);
+    buf_truncate(&text, 0);
+    for (size_t i = 0; i < 2 * JSON_VALUES_MAX; i++) /* the nesting is what is wrong with it */
+        buf_putc(&text, '[');
+    assert_int_equal(parse(buf_bytes(&text), text.len, &e), -1);
+    assert_int_equal(e.code, ERR_PARSE_ERROR);
+}
+
 struct record {
     const char *name;
     struct json_bytes data;
@@ -153,6 +179,11 @@ static void test_read_says_what_is_wrong(void **state)
         {"{\"name\":\"a\",\"map\":{\"k\":1}}",
          "args.map: \"k\" must be a string without NUL characters"},
         {"{\"nam\":\"a\"}", "args.nam: no such name here; did you mean \"name\"?"},
+        {"{\"cnt\":1}", "args.cnt: no such name here; did you mean \"count\"?"},
+        {"{\"data_b\":1}", "args.data_b: no such name here; did you mean \"data\"?"},
+        {"{\"mpa\":1}", "args.mpa: no such name here; did you mean \"map\"?"},
+        {"{\"wait\":1}",
+         "args.wait: no such name here; accepted: name, data, flag, count, mode, list, map"},
         {"{\"unrelated\":1}",
          "args.unrelated: no such name here; accepted: name, data, flag, count, mode, list, map"},
         {"[]", "args: must be an object"},
@@ -186,6 +217,7 @@ static void test_schema_is_the_same_table(void **state)
 }
 
 UNIT_MAIN(cmocka_unit_test(test_accepts), cmocka_unit_test(test_refuses),
-          cmocka_unit_test(test_depth), cmocka_unit_test(test_read_fills_the_struct),
+          cmocka_unit_test(test_depth), cmocka_unit_test(test_values),
+          cmocka_unit_test(test_read_fills_the_struct),
           cmocka_unit_test(test_read_says_what_is_wrong),
           cmocka_unit_test(test_schema_is_the_same_table))
