@@ -67,6 +67,17 @@ static void write_unknown(struct jsonw *w, const struct run_status *s)
     jsonw_array_end(w);
 }
 
+/* What was made may be more than what is told: that is for everybody to know. */
+static bool is_unsearched(const struct run_status *s)
+{
+    struct denial d;
+    for (size_t i = 0; s->denials != NULL && s->denials[i] != NULL; i++) {
+        if (denial_read_line(s->denials[i], &d) == 0 && str_eq(d.rule, DENIAL_UNSEARCHED))
+            return true;
+    }
+    return false;
+}
+
 void status_write_denials(struct jsonw *w, const struct run_status *s)
 {
     if (s->state == RUN_RUNNING || !s->sandboxed)
@@ -77,6 +88,6 @@ void status_write_denials(struct jsonw *w, const struct run_status *s)
         denials_write_array(w, s);
     }
     /* A command that did what it was to do has no need to know. */
-    if (any || s->termination != RUN_END_EXITED || s->exit_code != 0)
+    if (any || is_unsearched(s) || s->termination != RUN_END_EXITED || s->exit_code != 0)
         write_unknown(w, s);
 }

@@ -20,7 +20,7 @@
         {"denials_unknown", OUTPUT_STRS, false,                                                    \
          "Layers that may have refused without telling: view (read-only or absent places), "       \
          "masks (hidden files read as empty), network (no route out), filter (not observed "       \
-         "here)."},                                                                                \
+         "here); repositories: more entries than are searched for new ones."},                     \
     {                                                                                              \
         "weaker", OUTPUT_STR, false, "Walls that an operator gave up for this workspace."          \
     }

@@ -1,12 +1,17 @@
 /* run/places: see places.h. */
 #include "run/places.h"
 
+#include "base/buf.h"
 #include "base/mem.h"
+#include "sys/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define HASH_START 0xcbf29ce484222325ull
 #define HASH_STEP 0x100000001b3ull
@@ -104,6 +109,94 @@ static void look_at_secrets(struct places *p)
         mix_place(&p->secrets, view_etc_secrets[i]);
 }
 
+/* ---- what is mounted in the view ---- */
+
+/* In place: the kernel writes space, tab, newline and backslash of a path as \ooo. */
+static void unescape(char *path)
+{
+    char *to = path;
+    for (const char *from = path; *from != '\0'; to++) {
+        if (from[0] == '\\' && from[1] != '\0' && from[2] != '\0' && from[3] != '\0') {
+            *to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
+            from += 4;
+        } else {
+            *to = *from++;
+        }
+    }
+    *to = '\0';
+}
+
+/* Its number, parent, device and root are which mount it is; the fifth word is where. */
+static void note_mount(struct places *p, char *line)
+{
+    char *at = line;
+    for (int i = 0; i < 4 && at != NULL; i++) {
+        at = strchr(at, ' ');
+        at = at == NULL ? NULL : at + 1;
+    }
+    if (at == NULL)
+        return;
+    at[strcspn(at, " ")] = '\0';
+    strv_add(&p->mounts, line);
+    unescape(at);
+    strv_add(&p->mounts, at);
+}
+
+static void read_table(struct places *p)
+{
+    autobuf text = BUF_INIT;
+    ssize_t n;
+    strv_fini(&p->mounts);
+    if (lseek(p->table_fd, 0, SEEK_SET) < 0)
+        return;
+    while ((n = fd_read(p->table_fd, buf_reserve(&text, 16384), 16384)) > 0)
+        buf_commit(&text, (size_t)n);
+    char *save = NULL;
+    autofree char *all = buf_steal(&text);
+    for (char *line = strtok_r(all, "\n", &save); line != NULL; line = strtok_r(NULL, "\n", &save))
+        note_mount(p, line);
+}
+
+/* The kernel says of an open table whether it has changed, so it is read only then. */
+static void look_at_mounts(struct places *p)
+{
+    struct pollfd table = {.fd = p->table_fd, .events = POLLPRI};
+    bool changed = !p->watching;
+    if (!p->watching) {
+        p->table_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+        p->watching = true;
+    } else if (p->table_fd >= 0) {
+        changed = poll(&table, 1, 0) > 0;
+    }
+    if (changed && p->table_fd >= 0)
+        read_table(p);
+}
+
+static bool is_within(const char *path, const char *dir)
+{
+    size_t n = strlen(dir);
+    return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+static bool is_shown(const struct view *v, const char *path)
+{
+    if (is_within(path, v->workspace) || (v->shared_tmp && is_within(path, "/tmp")))
+        return true;
+    for (size_t i = 0; i < v->n_mounts; i++) {
+        if (is_within(path, v->mounts[i].path))
+            return true;
+    }
+    return false;
+}
+
+static void mix_mounts(uint64_t *hash, const struct places *p, const struct view *v)
+{
+    for (size_t i = 0; i + 1 < p->mounts.len; i += 2) {
+        if (is_shown(v, p->mounts.items[i + 1]))
+            mix(hash, p->mounts.items[i], strlen(p->mounts.items[i]) + 1);
+    }
+}
+
 uint64_t places_print(struct places *p, const struct view *v)
 {
     uint64_t hash = HASH_START;
@@ -120,11 +213,16 @@ uint64_t places_print(struct places *p, const struct view *v)
     if (!p->known || print_directories(&p->there, &settled) != p->dirs)
         look_at_secrets(p);
     mix(&hash, &p->secrets, sizeof(p->secrets));
+    look_at_mounts(p);
+    mix_mounts(&hash, p, v);
     return hash;
 }
 
 void places_fini(struct places *p)
 {
     strv_fini(&p->there);
+    strv_fini(&p->mounts);
+    if (p->watching)
+        fd_close(&p->table_fd);
     *p = (struct places){0};
 }

@@ -6,7 +6,9 @@
  * stands in a directory can only change together with the directory's own times, so for these it
  * is the directories that are looked at, and the names again only when one of them has changed. A
  * directory that changed so lately that another change could leave its times as they are is not
- * relied on.
+ * relied on. What is mounted in the workspace, or in a mount of the operator's, is looked up in the
+ * table of mounts: a view keeps those it began with, so another one would be written under, or the
+ * one that was unmounted kept busy.
  *
  * Must not: read what the view hides, or keep anything for a directory of the workspace, which
  * others fill at any time and may keep on another machine.
@@ -29,6 +31,9 @@ struct places {
     uint64_t secrets;
     uint64_t dirs;
     struct strv there; /* the directories */
+    bool watching;     /* table_fd is that of the mounts, or -1 when there is none */
+    int table_fd;
+    struct strv mounts; /* pairs: which one, and where */
 };
 
 /* The number for `v`. Two looks give the same when the same things stand there; `p`, zeroed at

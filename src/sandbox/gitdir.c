@@ -3,11 +3,12 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "sandbox/gitconfig.h"
 #include "sandbox/paths.h"
 #include "sandbox/protect.h"
 #include "sandbox/walk.h"
+#include "sys/path.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A git configuration larger than this is not looked into. */
-#define CONFIG_MAX 65536
+/* Files that include files: as far as git goes. */
+#define INCLUDE_DEPTH 10
 
 /* Linked worktrees and submodules of one repository. */
 #define CHILDREN_SCAN_MAX 20000u
@@ -33,20 +34,11 @@ struct git {
 
 /* ---- reading what git wrote ---- */
 
-/* At most cap - 1 bytes of a regular file, or "". */
-static void read_text(const char *path, char *ret, size_t cap)
-{
-    struct stat st;
-    autofd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    ssize_t n = fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ? -1 : read(fd, ret, cap - 1);
-    ret[n < 0 ? 0 : n] = '\0';
-}
-
 /* The first line, or NULL. */
 static char *read_line(const char *path)
 {
     char text[PATH_MAX + 16];
-    read_text(path, text, sizeof(text));
+    gitconfig_read_text(path, text, sizeof(text));
     text[strcspn(text, "\r\n")] = '\0';
     return text[0] == '\0' ? NULL : mem_strdup(text);
 }
@@ -83,29 +75,21 @@ static char *common_of(const char *git_dir)
     return common != NULL ? common : mem_strdup(git_dir);
 }
 
-/* The value of `key` in any section of git_dir's config, without quotes, or NULL. Which section
- * does not matter: one line too many is a path too many that is protected or compared. */
+/* The value of the last `key` in any section of git_dir's config, or NULL. Which section does not
+ * matter: one too many is compared. */
 static char *config_value(const char *git_dir, const char *key)
 {
-    char text[CONFIG_MAX];
-    char *save = NULL;
     autofree char *path = mem_printf("%s/config", git_dir);
-    read_text(path, text, sizeof(text));
-    for (char *line = strtok_r(text, "\r\n", &save); line; line = strtok_r(NULL, "\r\n", &save)) {
-        line += strspn(line, " \t");
-        if (strncasecmp(line, key, strlen(key)) != 0)
+    char *value = NULL;
+    autogitconfig c;
+    gitconfig_open(&c, path);
+    while (gitconfig_next(&c)) {
+        if (strcasecmp(c.key, key) != 0)
             continue;
-        line += strlen(key);
-        line += strspn(line, " \t");
-        if (*line++ != '=')
-            continue;
-        line += strspn(line, " \t\"");
-        size_t n = strlen(line);
-        while (n > 0 && strchr(" \t\"", line[n - 1]) != NULL)
-            n--;
-        return mem_dup(line, n);
+        free(value);
+        value = mem_strdup(c.value);
     }
-    return NULL;
+    return value;
 }
 
 /* Whether a submodule's config says core.worktree = `work_tree`. */
@@ -187,16 +171,69 @@ static void protect_directory(const struct git *g, const char *git_dir)
     protect_children(g, git_dir, "modules");
 }
 
-/* Hooks may be kept among the files of the work tree (core.hooksPath). */
+/* What a setting in `dir` names, when it is not around the workspace or somewhere else in it; NULL
+ * when git would find nothing there. It may be missing. */
+static char *place_named(const struct git *g, const char *dir, const char *value)
+{
+    if (value[0] == '\0' || value[0] == '~')
+        return NULL;
+    autofree char *full = value[0] == '/' ? mem_strdup(value) : mem_printf("%s/%s", dir, value);
+    size_t n = strlen(full);
+    while (n > 1 && full[n - 1] == '/')
+        full[--n] = '\0';
+    autofree char *place = protect_place(full);
+    if (place == NULL) /* it ends in a directory's own name, like ".." */
+        place = realpath(full, NULL);
+    char words[PATH_MAX];
+    if (place == NULL && value[0] != '/' && path_normalise(value, words, sizeof(words)) == 0)
+        place = mem_printf("%s/%s", dir, words); /* its directories are missing as well */
+    return place == NULL || paths_within(g->v->workspace, place) ? NULL : steal(place);
+}
+
+static void protect_settings(const struct git *g, const char *file, const char *work_tree,
+                             unsigned depth);
+
+/* A file that is included is a part of the settings. */
+static void protect_included(const struct git *g, const char *file, const char *value,
+                             const char *work_tree, unsigned depth)
+{
+    struct stat st;
+    autofree char *dir = parent_of(file);
+    autofree char *place = place_named(g, dir, value);
+    if (depth == 0 || place == NULL || (stat(place, &st) == 0 && !S_ISREG(st.st_mode)))
+        return;
+    protect_path(place, g->l, g->p);
+    autofree char *real = realpath(place, NULL);
+    if (real != NULL)
+        protect_settings(g, real, work_tree, depth - 1);
+}
+
+/* Settings, and hooks, may be kept among the files of the work tree (include.path, core.hooksPath).
+ */
+static void protect_settings(const struct git *g, const char *file, const char *work_tree,
+                             unsigned depth)
+{
+    autogitconfig c;
+    gitconfig_open(&c, file);
+    while (gitconfig_next(&c)) {
+        if (c.including && strcasecmp(c.key, "path") == 0)
+            protect_included(g, file, c.value, work_tree, depth);
+        if (strcasecmp(c.key, "hooksPath") != 0)
+            continue;
+        autofree char *hooks = place_named(g, work_tree, c.value);
+        if (hooks != NULL)
+            protect_path(hooks, g->l, g->p);
+    }
+}
+
 static void protect_hooks(const struct git *g, const char *git_dir, const char *dot_git)
 {
-    autofree char *value = config_value(git_dir, "hookspath");
-    if (value == NULL || value[0] == '\0' || value[0] == '~')
-        return;
+    static const char *const files[] = {"config", "config.worktree"};
     autofree char *work_tree = parent_of(dot_git);
-    autofree char *hooks = resolve(work_tree, value);
-    if (hooks != NULL && !paths_within(g->v->workspace, hooks))
-        protect_path(hooks, g->l, g->p);
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        autofree char *file = mem_printf("%s/%s", git_dir, files[i]);
+        protect_settings(g, file, work_tree, INCLUDE_DEPTH);
+    }
 }
 
 /* Show a directory that is not in a writable place. */
@@ -215,6 +252,8 @@ static void protect_pointer(const struct git *g, const char *dot_git)
         return;
     autofree char *common = common_of(git_dir);
     protect_hooks(g, common, dot_git);
+    if (!str_eq(git_dir, common))
+        protect_hooks(g, git_dir, dot_git);
     bool outside = layout_writable(g->l, git_dir) == NULL || layout_writable(g->l, common) == NULL;
     if (outside && !is_answered(git_dir, common, dot_git))
         return;
@@ -266,24 +305,79 @@ struct search {
     struct strv *found; /* absolute */
 };
 
+static bool is_in(const char *dir, const char *name)
+{
+    autofree char *path = mem_printf("%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+/* What git takes for a repository when it is started in it, whatever it is called: HEAD, and
+ * objects and refs, which may lie where "commondir" says. */
+static bool is_repository(const char *dir)
+{
+    return is_in(dir, "HEAD") &&
+           (is_in(dir, "commondir") || (is_in(dir, "objects") && is_in(dir, "refs")));
+}
+
+/* Which of a repository's own directories hold nothing to look for. */
+static bool is_own_name(const char *leaf)
+{
+    static const char *const names[] = {"objects", "refs",    "hooks", "info",
+                                        "logs",    "modules", "lfs",   "worktrees"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (str_eq(leaf, names[i]))
+            return true;
+    }
+    return false;
+}
+
 static bool visit_entry(void *arg, const char *path, bool is_directory)
 {
     struct search *s = arg;
     const char *slash = strrchr(path, '/');
-    if (!str_eq(slash == NULL ? path : slash + 1, ".git"))
+    const char *leaf = slash == NULL ? path : slash + 1;
+    if (str_eq(leaf, LISTINGS_NAME)) {
+        strv_addf(s->found, "%s/%s", s->workspace, path);
+        return false;
+    }
+    bool head = str_eq(leaf, LISTINGS_HEAD);
+    if (!head && !(is_directory && is_own_name(leaf)))
         return is_directory;
-    strv_addf(s->found, "%s/%s", s->workspace, path);
-    return false;
+    autofree char *dir = slash == NULL
+                             ? mem_strdup(s->workspace)
+                             : mem_printf("%s/%.*s", s->workspace, (int)(slash - path), path);
+    bool repository = is_repository(dir);
+    if (repository && head)
+        strv_addf(s->found, "%s%s", dir, slash == NULL ? "/." : "");
+    return is_directory && !repository;
+}
+
+/* One without a work tree around it (`git init --bare`). Commands may push to it and fetch into it;
+ * its hooks and settings stay in both modes. */
+static void protect_bare(const struct git *g, const char *found)
+{
+    size_t n = strlen(found);
+    autofree char *dir = mem_dup(found, str_eq(found + n - 2, "/.") ? n - 2 : n);
+    if (layout_writable(g->l, dir) == NULL)
+        return;
+    layout_fence(g->l, dir);
+    protect_pieces(g, dir);
+    protect_children(g, dir, "worktrees");
+    protect_children(g, dir, "modules");
 }
 
 void gitdir_protect_nested(const struct view *v, struct layout *l, struct plan *p)
 {
     struct search s = {v->workspace, &p->repositories};
+    const struct git g = {v, l, p};
     walk_tree(v->workspace, GITDIR_SCAN_MAX, visit_entry, &s);
-    size_t root = strlen(v->workspace) + strlen("/.git");
+    autofree char *own = mem_printf("%s/.git", v->workspace);
     for (size_t i = 0; i < p->repositories.len; i++) {
-        if (strlen(p->repositories.items[i]) > root)
-            gitdir_protect(v, p->repositories.items[i], l, p);
+        const char *found = p->repositories.items[i];
+        if (!str_eq(strrchr(found, '/') + 1, LISTINGS_NAME))
+            protect_bare(&g, found);
+        else if (!str_eq(found, own))
+            gitdir_protect(v, found, l, p);
     }
     p->search = true;
 }

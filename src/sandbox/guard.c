@@ -40,6 +40,8 @@ int guard_init(struct guard *g, const struct strv *paths, struct err *e)
     g->touched = mem_zalloc(count(g), sizeof(*g->touched));
     g->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     size_t wrong = guarded_find_wrong(g->root_fd, paths, 0);
+    while (wrong < count(g) && guarded_is_closed(g->root_fd, path_of(g, wrong) + 1))
+        wrong = guarded_find_wrong(g->root_fd, paths, wrong + 1);
     if (wrong < count(g))
         return err_set(e, ERR_PATH_PROTECTED,
                        "%s changed after the plan was made; prepare it again", path_of(g, wrong));

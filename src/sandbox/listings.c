@@ -163,7 +163,8 @@ void listing_add(struct listing_draft *d, const char *name, bool directory)
 {
     const char kind = (char)directory;
     uint32_t place = d->count++;
-    if (!d->keep || !(directory || str_eq(name, LISTINGS_NAME)))
+    bool told = directory || str_eq(name, LISTINGS_NAME) || str_eq(name, LISTINGS_HEAD);
+    if (!d->keep || !told)
         return;
     buf_put(&d->entries, &place, sizeof(place));
     buf_put(&d->entries, &kind, sizeof(kind));

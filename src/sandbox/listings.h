@@ -5,7 +5,8 @@
  * which nobody inside can set; so a listing is known by device, inode and ctime (mtime, size and
  * links are compared as well), and is right for whoever finds a directory that still has them, by
  * whatever path. Only what the search looks at is kept: directories, and entries called
- * LISTINGS_NAME, with their places in the order of reading, and how many entries there were.
+ * LISTINGS_NAME or LISTINGS_HEAD, with their places in the order of reading, and how many entries
+ * there were.
  *
  * A listing is kept only when the ctime was older than the moment before the reading by more than
  * the clock's step (git calls the others "racily clean"), on file systems of the kernel's own that
@@ -38,8 +39,9 @@
 /* One listing; a directory with more to tell is read each time. */
 #define LISTINGS_ONE_MAX (256u << 10)
 
-/* The name that is told of an entry that is no directory. */
+/* The names that are told of entries that are no directories. */
 #define LISTINGS_NAME ".git"
+#define LISTINGS_HEAD "HEAD"
 
 struct listings;
 

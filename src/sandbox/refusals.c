@@ -7,6 +7,7 @@
 #include "sys/tighten.h"
 
 #include <errno.h>
+#include <linux/btrfs.h>
 #include <linux/filter.h>
 #include <poll.h>
 #include <sched.h>
@@ -74,6 +75,7 @@ static const struct name {
     {SYS_iopl, "iopl", "filter.machine"},
     {SYS_ioperm, "ioperm", "filter.machine"},
 #endif
+    {SYS_prlimit64, "prlimit64", "filter.process"},
     {SYS_ioctl, "ioctl", "filter.terminal"},
     {SYS_socket, "socket", "filter.socket"},
     {SYS_socketpair, "socketpair", "filter.socket"},
@@ -109,7 +111,15 @@ static const struct word families[] = {
     {AF_INET6, "AF_INET6"},
 };
 
-static const struct word requests[] = {{TIOCSTI, "TIOCSTI"}, {TIOCLINUX, "TIOCLINUX"}};
+static const struct word requests[] = {
+    {TIOCSTI, "TIOCSTI"},
+    {TIOCLINUX, "TIOCLINUX"},
+    {BTRFS_IOC_SUBVOL_CREATE, "BTRFS_IOC_SUBVOL_CREATE"},
+    {BTRFS_IOC_SUBVOL_CREATE_V2, "BTRFS_IOC_SUBVOL_CREATE"},
+    {BTRFS_IOC_SNAP_CREATE, "BTRFS_IOC_SNAP_CREATE"},
+    {BTRFS_IOC_SNAP_CREATE_V2, "BTRFS_IOC_SNAP_CREATE"},
+    {BTRFS_IOC_SNAP_DESTROY, "BTRFS_IOC_SNAP_DESTROY"},
+};
 
 /* A value that the table does not have gets one word: a caller could go through all of them. */
 static const char *find_word(const struct word *words, size_t n, uint32_t value)
@@ -143,6 +153,11 @@ static const char *name_argument(const struct seccomp_data *call)
     return NULL;
 }
 
+static bool is_of_btrfs(uint32_t request)
+{
+    return (request >> 8 & 0xff) == BTRFS_IOCTL_MAGIC;
+}
+
 const char *refusals_name(const struct seccomp_data *call, char *ret_what)
 {
     const char *argument = name_argument(call);
@@ -153,7 +168,8 @@ const char *refusals_name(const struct seccomp_data *call, char *ret_what)
             snprintf(ret_what, DENIAL_WHAT_MAX, "%s", names[i].name);
         else
             snprintf(ret_what, DENIAL_WHAT_MAX, "%s(%s)", names[i].name, argument);
-        return names[i].rule;
+        bool subvolume = call->nr == SYS_ioctl && is_of_btrfs((uint32_t)call->args[1]);
+        return subvolume ? "filter.subvolume" : names[i].rule;
     }
     snprintf(ret_what, DENIAL_WHAT_MAX, "system call %d", call->nr);
     return "filter.other";

@@ -33,7 +33,7 @@ struct walk {
     void *arg;
     struct buf queue; /* directories to enter, relative, each with its NUL */
     struct buf path;  /* of the entry that is looked at */
-    char *entries;    /* ENTRIES_BYTES */
+    char *entries;    /* ENTRIES_BYTES; NULL until a directory is read */
     /* Only with listings: */
     struct listings *known;
     struct listings_use use;
@@ -91,6 +91,9 @@ static bool read_directory(struct walk *w, const char *dir)
 {
     autofd int fd = path_open_beneath(w->root_fd, dir, O_RDONLY | O_DIRECTORY, 0);
     size_t prefix = set_prefix(w, dir);
+    /* Not before it is needed: where all is known, getting it would take longer than the walk. */
+    if (w->entries == NULL)
+        w->entries = mem_zalloc(ENTRIES_BYTES, 1);
     if (fd >= 0 && w->known != NULL)
         listing_begin(&w->draft, fd);
     long n = fd < 0 ? 0 : syscall(SYS_getdents64, fd, w->entries, ENTRIES_BYTES);
@@ -176,7 +179,6 @@ int walk_known(const char *root, size_t max, struct listings *known, walk_visit 
                      .parent_fd = -1};
     if (root_fd < 0)
         return -errno;
-    w.entries = mem_zalloc(ENTRIES_BYTES, 1);
     bool more = enter(&w, "");
     for (size_t at = 0; more && at < w.queue.len;) {
         const char *dir = buf_bytes(&w.queue) + at;

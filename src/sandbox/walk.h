@@ -29,8 +29,8 @@ typedef bool (*walk_visit)(void *arg, const char *path, bool is_directory);
  */
 int walk_tree(const char *root, size_t max, walk_visit visit, void *arg);
 
-/* The same for a visitor that asks for directories and entries called LISTINGS_NAME only: of the
- * others some are told and some are not. `known` may be NULL. */
+/* The same for a visitor that asks for directories and entries called LISTINGS_NAME or
+ * LISTINGS_HEAD only: of the others some are told and some are not. `known` may be NULL. */
 int walk_known(const char *root, size_t max, struct listings *known, walk_visit visit, void *arg);
 
 #endif

@@ -14,7 +14,8 @@
 static const struct denial_rule rules[] = {
     {"filter.trace", "looking into another process",
      "\"debug\": true in the workspace's configuration allows it for the command's own processes"},
-    {"filter.process", "reaching into another process's descriptors or memory", NOT_OFFERED},
+    {"filter.process", "reaching into another process, or changing the limits of process 1",
+     NOT_OFFERED},
     {"filter.namespace", "making or entering a namespace", NOT_OFFERED},
     {"filter.mount", "changing what is mounted", NOT_OFFERED},
     {"filter.handle", "opening files by handle, or watching whole file systems", NOT_OFFERED},
@@ -22,6 +23,7 @@ static const struct denial_rule rules[] = {
     {"filter.kernel", "a kernel interface that commands do not get", NOT_OFFERED},
     {"filter.machine", "changing the machine", NOT_OFFERED},
     {"filter.terminal", "typing into a terminal", NOT_OFFERED},
+    {"filter.subvolume", "an operation on subvolumes of btrfs", NOT_OFFERED},
     {"filter.socket", "a socket family that is not offered", NOT_OFFERED},
     {"filter.personality", "an execution domain that weakens memory protection",
      "\"debug\": true in the workspace's configuration allows turning address randomisation off"},
@@ -32,6 +34,9 @@ static const struct denial_rule rules[] = {
      NOT_OFFERED},
     {"protect.name", "a protected name was created; it was taken away again",
      "take the name out of \"protect\" in the workspace's configuration; for .git see \"git\""},
+    {DENIAL_UNSEARCHED,
+     "there are more entries than are searched for repositories: some may be new, or not protected",
+     NOT_OFFERED},
     {"network.not_allowed", "a destination that no rule of egress.allow names",
      "add the host to egress.allow in the workspace's configuration"},
     {"network.denied", "a destination that a rule of egress.deny names",
@@ -43,6 +48,10 @@ static const struct denial_rule rules[] = {
     {"network.bad_host", "a destination that is not a well-formed host", NOT_OFFERED},
     {"network.name_mismatch", "a tunnel in which another host was named than for it",
      "\"fronting\": \"log\" in egress of the workspace's configuration"},
+    {"network.name_mismatch_seen",
+     "a tunnel in which another host was named than for it; it was let through",
+     "nothing to grant; \"fronting\": \"refuse\" in egress of the workspace's configuration "
+     "ends such a tunnel"},
     {"network.proxy_ended", "the egress proxy ended; from then on there was no network at all",
      NOT_OFFERED},
     {"network.udp", "a datagram to somewhere outside; only names are asked for over UDP",
@@ -92,6 +101,19 @@ struct denial *denial_count(struct denial *list, const char *rule, const char *w
     }
     count_more(&list[i]);
     return &list[i];
+}
+
+void denial_unknown(struct denial *list, const char *rule)
+{
+    size_t i = 0;
+    while (i < DENIAL_MAX - 2 && list[i].rule[0] != '\0' && !str_eq(list[i].rule, rule))
+        i++;
+    if (str_eq(list[i].rule, rule))
+        return;
+    if (list[i].rule[0] != '\0') /* whoever fills the list does not keep this out of it */
+        denial_count(list, MORE, "");
+    list[i] = (struct denial){0};
+    snprintf(list[i].rule, DENIAL_RULE_MAX, "%s", rule);
 }
 
 static bool is_name_char(char c)

@@ -31,6 +31,9 @@
 /* Counting ends here. */
 #define DENIAL_COUNT_MAX 1000000000u
 
+/* The search for repositories did not see all. */
+#define DENIAL_UNSEARCHED "repositories.unsearched"
+
 struct denial {
     char rule[DENIAL_RULE_MAX]; /* "" = none */
     char what[DENIAL_WHAT_MAX]; /* system call, path or host; may be "" */
@@ -55,6 +58,10 @@ size_t denial_layer_len(const char *id);
 /* Count one more; a kind that is new takes a place, or the last one when all are taken. `list` has
  * DENIAL_MAX items, the unused ones at its end with an empty rule. The item. */
 struct denial *denial_count(struct denial *list, const char *rule, const char *what);
+
+/* A layer could not tell: `rule` gets a place with the count 0, in a full list that of the last
+ * kind, which counts among the rest. */
+void denial_unknown(struct denial *list, const char *rule);
 
 /* It was this process, whose name is somebody else's text. */
 void denial_by(struct denial *d, uint32_t pid, const char *name);

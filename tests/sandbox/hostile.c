@@ -743,6 +743,16 @@ static const struct {
     {"killed_in_calls", killed_in_calls},
     {"calls_with_pointers", calls_with_pointers},
     {"fork_bomb", fork_bomb},
+    {"limits_of_process_one", limits_of_process_one},
+    {"forged_signals", forged_signals},
+    {"pidfd_of_process_one", pidfd_of_process_one},
+    {"stop_everything", stop_everything},
+    {"by_descriptor", by_descriptor},
+    {"nameless_programs", nameless_programs},
+    {"proc_is_read_only", proc_is_read_only},
+    {"subvolumes", subvolumes},
+    {"memory_files", memory_files},
+    {"watching", watching},
 };
 
 int main(int argc, char **argv)

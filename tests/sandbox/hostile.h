@@ -24,4 +24,16 @@ void killed_in_calls(char **args);
 void calls_with_pointers(char **args);
 void fork_bomb(char **args);
 
+/* hostile_doors.c: what is open to every process. */
+void limits_of_process_one(char **args);
+void forged_signals(char **args);
+void pidfd_of_process_one(char **args);
+void stop_everything(char **args);
+void by_descriptor(char **args);
+void nameless_programs(char **args);
+void proc_is_read_only(char **args);
+void subvolumes(char **args);
+void memory_files(char **args);
+void watching(char **args);
+
 #endif

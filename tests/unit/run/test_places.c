@@ -3,8 +3,11 @@
 #include "base/mem.h"
 #include "run/places.h"
 
+#include <sched.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct rig {
@@ -141,7 +144,47 @@ static void test_kept(void **state)
     assert_true(look(r) == first);
 }
 
+/* Which comparison failed, or 0. In a child with mounts of its own. */
+static int compare_mounts(struct rig *r, const char *inside, const char *outside)
+{
+    if (unshare(getuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) < 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return 1;
+    uint64_t first = look(r);
+    if (mount("none", outside, "tmpfs", 0, NULL) < 0 || look(r) != first)
+        return 2;
+    if (mount("none", inside, "tmpfs", 0, NULL) < 0)
+        return 3;
+    uint64_t mounted = look(r);
+    if (mounted == first || look(r) != mounted)
+        return 4;
+    if (umount(inside) < 0 || mount("none", inside, "tmpfs", 0, NULL) < 0)
+        return 5;
+    if (umount(inside) < 0 || look(r) != first)
+        return 6;
+    return 0;
+}
+
+/* Whoever mounts something in the workspace sees it in the next command, and not in the old view.
+ */
+static void test_mounts(void **state)
+{
+    struct rig *r = *state;
+    int status = 0;
+    char outside[] = "/tmp/codespace-places-XXXXXX";
+    autofree char *inside = in_rig(r, "with space");
+    assert_non_null(mkdtemp(outside));
+    assert_int_equal(mkdir(inside, 0755), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(compare_mounts(r, inside, outside));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    rmdir(inside);
+    rmdir(outside);
+    assert_int_equal(status, 0);
+}
+
 #define IN_RIG(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 UNIT_MAIN(IN_RIG(test_same), IN_RIG(test_protected), IN_RIG(test_hidden), IN_RIG(test_directories),
-          IN_RIG(test_changed_directory), IN_RIG(test_kept))
+          IN_RIG(test_changed_directory), IN_RIG(test_kept), IN_RIG(test_mounts))

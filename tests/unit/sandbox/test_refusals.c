@@ -6,7 +6,9 @@
 
 #include <errno.h>
 #include <linux/audit.h>
+#include <linux/btrfs.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -50,6 +52,10 @@ static void test_judgement(void **state)
     assert_int_equal(judge(&f, SYS_socket, AF_NETLINK, 3, 0), SECCOMP_RET_ALLOW);
     assert_int_equal(judge(&f, SYS_socket, AF_NETLINK, 3, 15), refused(EPERM));
     assert_int_equal(judge(&f, SYS_ioctl, 0, TIOCSTI | 1ull << 32, 0), refused(EPERM));
+    assert_int_equal(judge(&f, SYS_ioctl, 0, BTRFS_IOC_SUBVOL_SETFLAGS, 0), refused(EPERM));
+    assert_int_equal(judge(&f, SYS_ioctl, 0, FICLONE | 1ull << 32, 0), SECCOMP_RET_ALLOW);
+    assert_int_equal(judge(&f, SYS_prlimit64, 1 | 1ull << 32, 7, 0), refused(EPERM));
+    assert_int_equal(judge(&f, SYS_prlimit64, 0, 7, 0), SECCOMP_RET_ALLOW);
     assert_int_equal(judge(&f, SYS_personality, 0xffffffff, 0, 0), SECCOMP_RET_ALLOW);
     assert_int_equal(judge(&f, SYS_personality, 0x0400000, 0, 0), refused(EPERM));
     struct seccomp_data foreign = {.nr = 1, .arch = AUDIT_ARCH_I386};
@@ -94,6 +100,10 @@ static void test_names(void **state)
     name_is(SYS_socket, AF_VSOCK, 0, "filter.socket", "socket(AF_VSOCK)");
     name_is(SYS_socket, 12345, 0, "filter.socket", "socket(another one)");
     name_is(SYS_ioctl, 0, TIOCSTI, "filter.terminal", "ioctl(TIOCSTI)");
+    name_is(SYS_ioctl, 0, BTRFS_IOC_SNAP_CREATE_V2, "filter.subvolume",
+            "ioctl(BTRFS_IOC_SNAP_CREATE)");
+    name_is(SYS_ioctl, 0, BTRFS_IOC_SUBVOL_SETFLAGS, "filter.subvolume", "ioctl(another one)");
+    name_is(SYS_prlimit64, 1, 7, "filter.process", "prlimit64");
     name_is(9999, 0, 0, "filter.other", "system call 9999");
 }
 

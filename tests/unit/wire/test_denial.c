@@ -34,6 +34,30 @@ static void test_list_is_bounded(void **state)
     assert_non_null(denial_rule_find(list[DENIAL_MAX - 1].rule));
 }
 
+/* Who fills the list does not keep out of it that something is not known. */
+static void test_unknown(void **state)
+{
+    (void)state;
+    struct denial list[DENIAL_MAX] = {0};
+    denial_unknown(list, DENIAL_UNSEARCHED);
+    denial_unknown(list, DENIAL_UNSEARCHED);
+    assert_string_equal(list[0].rule, DENIAL_UNSEARCHED);
+    assert_int_equal(list[0].count, 0);
+    assert_string_equal(list[1].rule, "");
+    assert_non_null(denial_rule_find(DENIAL_UNSEARCHED));
+    memset(list, 0, sizeof(list));
+    for (int i = 0; i < 100; i++) {
+        char what[DENIAL_WHAT_MAX];
+        snprintf(what, sizeof(what), "call %d", i);
+        denial_count(list, "filter.other", what);
+    }
+    denial_unknown(list, DENIAL_UNSEARCHED);
+    denial_unknown(list, DENIAL_UNSEARCHED);
+    assert_string_equal(list[DENIAL_MAX - 2].rule, DENIAL_UNSEARCHED);
+    assert_int_equal(list[DENIAL_MAX - 2].count, 0);
+    assert_int_equal(list[DENIAL_MAX - 1].count, 100 - (DENIAL_MAX - 1) + 1);
+}
+
 static void test_count_ends(void **state)
 {
     (void)state;
@@ -122,6 +146,6 @@ static void test_table(void **state)
 }
 
 UNIT_MAIN(cmocka_unit_test(test_kinds_are_counted), cmocka_unit_test(test_list_is_bounded),
-          cmocka_unit_test(test_count_ends), cmocka_unit_test(test_lines),
-          cmocka_unit_test(test_who), cmocka_unit_test(test_bad_lines),
-          cmocka_unit_test(test_table))
+          cmocka_unit_test(test_unknown), cmocka_unit_test(test_count_ends),
+          cmocka_unit_test(test_lines), cmocka_unit_test(test_who),
+          cmocka_unit_test(test_bad_lines), cmocka_unit_test(test_table))
