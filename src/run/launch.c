@@ -11,6 +11,7 @@
 #include "run/managed.h"
 
 #include "core/policy.h"
+#include "run/ends.h"
 #include "run/grave.h"
 #include "run/warm.h"
 #include "sys/fd.h"
@@ -25,8 +26,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where the control socket is in the helper. */
-#define CONTROL_FD 3
 /* And the egress proxy's, for new rules. */
 #define RULES_FD 4
 /* A sandbox that is being made is looked at again after so long. */
@@ -141,22 +140,6 @@ static void on_prepared(void *user, const struct call_answer *a)
         managed_feed(m, PROCESS_ON_PREPARED);
 }
 
-/* Both ends of everything the child gets. */
-struct ends {
-    int theirs[4]; /* 0, 1, 2 and the control socket; -1 = none */
-    int in, out, err, control;
-};
-
-static void ends_fini(struct ends *e)
-{
-    for (size_t i = 0; i < ARRAY_LEN(e->theirs); i++)
-        fd_close(&e->theirs[i]);
-    fd_close(&e->in);
-    fd_close(&e->out);
-    fd_close(&e->err);
-    fd_close(&e->control);
-}
-
 static int open_terminal(const struct managed *m, struct ends *e)
 {
     int slave = -1;
@@ -173,41 +156,10 @@ static int open_terminal(const struct managed *m, struct ends *e)
     return 0;
 }
 
-static int open_pipe(int *ret_read, int *ret_write)
-{
-    int pair[2];
-    int rc = fd_pipe(pair);
-    if (rc < 0)
-        return rc;
-    *ret_read = pair[0];
-    *ret_write = pair[1];
-    return 0;
-}
-
-static int open_pipes(struct ends *e)
-{
-    int rc = open_pipe(&e->theirs[0], &e->in);
-    if (rc == 0)
-        rc = open_pipe(&e->out, &e->theirs[1]);
-    if (rc == 0)
-        rc = open_pipe(&e->err, &e->theirs[2]);
-    if (rc == 0) /* best effort: a pipe of the default size is only slower */
-        (void)fd_set_pipe_size(e->out, MANAGED_PIPE_BYTES);
-    return rc;
-}
-
 static int open_ends(const struct managed *m, struct ends *e)
 {
-    int rc = m->tty ? open_terminal(m, e) : open_pipes(e);
-    if (rc == 0 && m->sandboxed) {
-        int pair[2];
-        rc = fd_socketpair(pair);
-        if (rc == 0) {
-            e->control = pair[0];
-            e->theirs[CONTROL_FD] = pair[1];
-        }
-    }
-    return rc;
+    int rc = m->tty ? open_terminal(m, e) : ends_open_pipes(e);
+    return rc == 0 && m->sandboxed ? ends_open_control(e) : rc;
 }
 
 /* Put our ends on the loop. What is taken is no longer in `e`. */
@@ -235,12 +187,14 @@ static int watch_ends(struct managed *m, struct ends *e, int *pidfd)
  * launch_again() follows. */
 static bool start_warm(struct managed *m, const struct helper_request *r)
 {
-    __attribute__((cleanup(ends_fini))) struct ends ends = {{-1, -1, -1, -1}, -1, -1, -1, -1};
+    autoends ends = ENDS_NONE;
     int no_pidfd = -1;
     uint64_t ordered_us = managed_clock_us();
     struct warm *warm = m->home->warm;
-    if (warm == NULL || !warm_ready(warm, m->ws, r) || open_ends(m, &ends) < 0 ||
-        !warm_send(warm, m->ws, r, ends.theirs, &m->guards))
+    if (warm == NULL || !warm_ready(warm, m->ws, r))
+        return false;
+    bool have = !m->tty && warm_take_ends(warm, &ends);
+    if ((!have && open_ends(m, &ends) < 0) || !warm_send(warm, m->ws, r, ends.theirs, &m->guards))
         return false;
     m->warm = true;
     m->ordered_us = ordered_us;
@@ -251,6 +205,7 @@ static bool start_warm(struct managed *m, const struct helper_request *r)
         refused_sys(m, rc, "cannot watch the process");
     else
         alarm_set(&m->alarm, MANAGED_START_MS);
+    warm_make_ends(warm); /* the zygote's child is busy now, and we are not */
     return true;
 }
 
@@ -339,13 +294,13 @@ static int start_sandboxed(struct managed *m, const struct ends *e, struct spawn
                           rules < 0 ? NULL : (char *)"--rules-fd",
                           (char *)"4",
                           NULL};
-    const int fds[] = {e->theirs[0], e->theirs[1], e->theirs[2], e->theirs[CONTROL_FD], rules};
+    const int fds[] = {e->theirs[0], e->theirs[1], e->theirs[2], e->theirs[ENDS_CONTROL], rules};
     const struct spawn_options o = {
         .path = m->home->helper,
         .argv = argv,
         .env = m->home->helper_env,
         .fds = fds,
-        .n_fds = rules < 0 ? CONTROL_FD + 1 : RULES_FD + 1,
+        .n_fds = rules < 0 ? ENDS_CONTROL + 1 : RULES_FD + 1,
         .cwd_fd = -1,
         .new_session = true, /* without a terminal: the inner stage takes it (TIOCSCTTY) */
     };
@@ -409,7 +364,7 @@ static int start_on_host(struct managed *m, const struct ends *e, struct spawned
 
 void launch_spawn(struct managed *m)
 {
-    __attribute__((cleanup(ends_fini))) struct ends ends = {{-1, -1, -1, -1}, -1, -1, -1, -1};
+    autoends ends = ENDS_NONE;
     struct spawned child = {-1, -1};
     if (m->warm) { /* the receipt has come: whatever waits for it is its input now */
         (void)stdio_flush(m);

@@ -2,6 +2,7 @@
 #include "run/warm.h"
 
 #include "base/log.h"
+#include "base/num.h"
 #include "run/grave.h"
 #include "run/places.h"
 #include "sys/fd.h"
@@ -11,6 +12,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,6 +57,8 @@ struct warm {
     uint64_t next_serial;
     struct list zygotes; /* in every phase */
     size_t n;
+    uint64_t credentials_ms; /* see WARM_CREDENTIALS_MS */
+    struct ends ends;        /* of the next command; ENDS_NONE = there are none */
 };
 
 /* ---- what a view is built from ---- */
@@ -360,7 +364,7 @@ static struct zygote *find(const struct warm *w, const char *workspace_id)
 static bool has_stale_credentials(const struct zygote *z, const struct workspace *ws)
 {
     uint64_t age_ms = uv_now(z->warm->home->loop) - z->ready_ms;
-    return z->phase == READY && ws->egress.inject.len > 0 && age_ms >= WARM_CREDENTIALS_MS;
+    return z->phase == READY && ws->egress.inject.len > 0 && age_ms >= z->warm->credentials_ms;
 }
 
 bool warm_ready(struct warm *w, const struct workspace *ws, const struct helper_request *r)
@@ -398,6 +402,21 @@ bool warm_send(struct warm *w, const struct workspace *ws, const struct helper_r
     for (size_t i = 0; i < z->guards.len; i++)
         strv_add(ret_guards, z->guards.items[i]);
     return true;
+}
+
+bool warm_take_ends(struct warm *w, struct ends *ret)
+{
+    if (w->ends.control < 0)
+        return false;
+    *ret = w->ends;
+    w->ends = ENDS_NONE;
+    return true;
+}
+
+void warm_make_ends(struct warm *w)
+{
+    if (w->ends.control < 0 && (ends_open_pipes(&w->ends) < 0 || ends_open_control(&w->ends) < 0))
+        ends_fini(&w->ends);
 }
 
 void warm_give_up(struct warm *w, const struct workspace *ws)
@@ -440,10 +459,27 @@ bool warm_is_on(const struct warm *w, const char *workspace_id)
 
 /* ---- life ---- */
 
+static uint64_t credentials_ms(void)
+{
+    uint64_t secs = 0;
+    const char *text = getenv("CODESPACE_WARM_CREDENTIALS_SECS");
+    if (text == NULL)
+        return WARM_CREDENTIALS_MS;
+    if (num_parse_u64(text, 0, WARM_CREDENTIALS_MS / 1000, &secs) < 0) {
+        log_warn("CODESPACE_WARM_CREDENTIALS_SECS: \"%.20s\" is not a number up to %u; that is "
+                 "what counts",
+                 text, WARM_CREDENTIALS_MS / 1000);
+        return WARM_CREDENTIALS_MS;
+    }
+    return secs * 1000;
+}
+
 struct warm *warm_new(struct home *home)
 {
     struct warm *w = mem_new(struct warm);
     w->home = home;
+    w->credentials_ms = credentials_ms();
+    w->ends = ENDS_NONE;
     list_init(&w->zygotes);
     return w;
 }
@@ -460,7 +496,9 @@ void warm_free(struct warm *w)
         else
             give_up(z);
     }
-    if (w != NULL)
+    if (w != NULL) {
         places_fini(&w->places);
+        ends_fini(&w->ends);
+    }
     free(w);
 }

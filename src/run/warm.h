@@ -16,6 +16,7 @@
 #define CODESPACE_RUN_WARM_H
 
 #include "core/registry.h"
+#include "run/ends.h"
 #include "run/managed.h"
 #include "wire/helper.h"
 #include "wire/warm.h"
@@ -23,7 +24,8 @@
 /* A zygote that got no command for so long ends. */
 #define WARM_IDLE_MS 300000u
 /* With credentials (egress.inject): their values are those of its start, so one that is older takes
- * no more commands and another one is made. */
+ * no more commands and another one is made. CODESPACE_WARM_CREDENTIALS_SECS (0 to this) makes it
+ * sooner. */
 #define WARM_CREDENTIALS_MS 600000u
 /* After one could not be made, or broke: no other one for so long. */
 #define WARM_RETRY_MS 30000u
@@ -47,6 +49,11 @@ bool warm_ready(struct warm *w, const struct workspace *ws, const struct helper_
  * process 1 guards is added to ret_guards. False: nothing was handed over. */
 bool warm_send(struct warm *w, const struct workspace *ws, const struct helper_request *r,
                const int fds[WARM_FDS], struct strv *ret_guards);
+
+/* Pipes and a control socket for a command, if there are some: false when not. */
+bool warm_take_ends(struct warm *w, struct ends *ret);
+/* See to it that there are for the next one. What cannot be made now is made when it is needed. */
+void warm_make_ends(struct warm *w);
 
 /* Which zygote warm_send() has just handed a command to; 0 = none. */
 uint64_t warm_serial(const struct warm *w, const char *workspace_id);

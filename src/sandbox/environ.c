@@ -91,20 +91,33 @@ void environ_build(const struct helper_request *r, struct strv *ret)
     *ret = env;
 }
 
-void environ_lay_over(const struct strv *base, bool tty, const char *cwd,
-                      const struct strv *entries, struct strv *ret)
+void environ_copy(const struct strv *base, struct strv *ret)
 {
     struct strv env = {0};
     for (size_t i = 0; i < base->len; i++)
         strv_add(&env, base->items[i]);
-    if (tty)
-        set(&env, "TERM=xterm");
-    setf(&env, "PWD=%s", cwd);
-    for (size_t i = 0; i < entries->len; i++)
-        set(&env, entries->items[i]);
-    if (strv_has(base, "CODESPACE_NETWORK=enabled"))
-        netenv_each(set_entry, &env);
-    if (strv_has(base, NETENV_CA_MARK))
-        netenv_each_ca(set_entry, &env);
     *ret = env;
+}
+
+void environ_lay(struct strv *env, bool tty, const char *cwd, const struct strv *entries)
+{
+    /* Before the command's own entries are there, which are not to be asked. */
+    bool network = strv_has(env, "CODESPACE_NETWORK=enabled");
+    bool intercept = strv_has(env, NETENV_CA_MARK);
+    if (tty)
+        set(env, "TERM=xterm");
+    setf(env, "PWD=%s", cwd);
+    for (size_t i = 0; i < entries->len; i++)
+        set(env, entries->items[i]);
+    if (network)
+        netenv_each(set_entry, env);
+    if (intercept)
+        netenv_each_ca(set_entry, env);
+}
+
+void environ_lay_over(const struct strv *base, bool tty, const char *cwd,
+                      const struct strv *entries, struct strv *ret)
+{
+    environ_copy(base, ret);
+    environ_lay(ret, tty, cwd, entries);
 }

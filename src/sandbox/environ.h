@@ -19,4 +19,9 @@ void environ_build(const struct helper_request *r, struct strv *ret);
 void environ_lay_over(const struct strv *base, bool tty, const char *cwd,
                       const struct strv *entries, struct strv *ret);
 
+/* Its two halves: the copy, which can be made before there is a command, and the command's part, in
+ * that copy. */
+void environ_copy(const struct strv *base, struct strv *ret);
+void environ_lay(struct strv *env, bool tty, const char *cwd, const struct strv *entries);
+
 #endif

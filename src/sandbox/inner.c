@@ -31,6 +31,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,6 +44,10 @@
 
 /* When the runner is told that the command runs, if it does not end before. */
 #define TELL_AFTER_MS 1
+
+/* Of our stack, brought in before there is a command. */
+#define STACK_TOUCHED (48u << 10)
+#define PAGE_STEP 4096
 
 /* Passed on to the command's process group when they come from outside. */
 static const int forwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
@@ -195,12 +200,14 @@ static int tell_not_started(const struct child_start *c)
 
 static int start_command(struct inner *in, unsigned long files)
 {
-    struct child_start c = {.plan = &in->plan, .files = files};
+    struct child_start *c = &in->child;
+    *c = (struct child_start){.plan = &in->plan, .files = files};
     in->started_us = now_us();
-    child_run(&c);
-    if (c.step != CHILD_STARTED)
-        return tell_not_started(&c);
-    in->command = c.pid;
+    child_run(c);
+    if (c->step != CHILD_STARTED)
+        return tell_not_started(c);
+    in->begun = true;
+    in->command = c->pid;
     in->untold = !in->quiet;
     if (in->plan.tty) /* who reads a terminal waits for its last holder */
         let_go_of_standard_descriptors();
@@ -285,14 +292,15 @@ static void pass_on(const struct inner *in, int signal)
     kill(in->keeping ? -1 : -in->command, signal);
 }
 
-/* A sender inside has a number here; whoever is outside, and the kernel, has none. */
+/* A sender inside has a number here; whoever is outside, and the kernel, has none. A negative code
+ * is a sender's who wrote all that himself (sigqueue). */
 static void on_signal(struct inner *in)
 {
     struct signalfd_siginfo info;
     while (read(in->signal_fd, &info, sizeof(info)) == sizeof(info)) {
         if (info.ssi_signo == SIGCHLD)
             continue;
-        if (info.ssi_pid != 0)
+        if (info.ssi_pid != 0 || info.ssi_code < 0)
             continue;
         if (info.ssi_signo == DEATH_SIGNAL)
             in->closed = true;
@@ -319,6 +327,32 @@ static bool on_network(struct inner *in)
 {
     in->network = netdoor_on_event(INNER_NETWORK_FD, in->refusals.list);
     return in->network;
+}
+
+/* Until the command's process, made ahead, has executed and goes on for TELL_AFTER_MS, or has
+ * ended. To be woken as soon as it has executed would take the processor from it, for 30 us. */
+static void await_begin(struct inner *in)
+{
+    struct pollfd fds[] = {
+        {.fd = in->signal_fd, .events = POLLIN},
+        {.fd = in->clock_fd, .events = POLLIN},
+        {.fd = in->refusals.fd, .events = POLLIN},
+    };
+    int timeout_ms = -1;
+    while (goes_on(in)) {
+        int n = poll(fds, ARRAY_LEN(fds), timeout_ms);
+        if (n > 0 && fds[0].revents != 0)
+            on_signal(in);
+        bool due = n == 0 || fds[1].revents != 0 || fds[2].revents != 0 || in->ended;
+        if (due && child_has_left(&in->child)) {
+            in->begun = true;
+            return;
+        }
+        if (due) { /* it takes its time to execute */
+            fds[1].fd = fds[2].fd = -1;
+            timeout_ms = TELL_AFTER_MS;
+        }
+    }
 }
 
 static void serve(struct inner *in)
@@ -392,12 +426,14 @@ static void fill_removed(const struct inner *in, struct helper_verdict *v)
     }
 }
 
-static void fill_created(const struct inner *in, struct helper_verdict *v)
+static void fill_created(struct inner *in, struct helper_verdict *v)
 {
     autostrv found = {0};
     if (!in->plan.search)
         return;
-    gitdir_find_new(in->plan.workspace, &in->plan.repositories, in->listings, &found);
+    if (gitdir_find_new(in->plan.workspace, &in->plan.repositories, in->listings, &found) != 0 ||
+        found.len > HELPER_REMOVED_MAX)
+        denial_unknown(in->refusals.list, DENIAL_UNSEARCHED);
     for (size_t i = 0; i < found.len && i < HELPER_REMOVED_MAX; i++)
         snprintf(v->created[i], HELPER_NAME_MAX, "%s", found.items[i]);
 }
@@ -414,13 +450,19 @@ static void hear_the_rest(struct inner *in)
         continue;
 }
 
+static uint64_t processor_us(const struct rusage *u)
+{
+    return (uint64_t)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1000000u +
+           (uint64_t)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
+}
+
 /* What the command and all it started have used, made and were refused. */
 static void fill_use(struct inner *in, struct helper_verdict *v)
 {
     struct rusage usage = {0};
     getrusage(RUSAGE_CHILDREN, &usage);
-    v->cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u +
-                (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    uint64_t cpu_us = processor_us(&usage);
+    v->cpu_us = cpu_us > in->early_us ? cpu_us - in->early_us : 0;
     v->max_rss_kib = (uint64_t)usage.ru_maxrss;
     fill_removed(in, v);
     fill_created(in, v);
@@ -506,19 +548,34 @@ static int check_age(struct inner *in)
     return 0;
 }
 
+static void open_self(struct inner *in)
+{
+    if (in->self_fd < 0 && in->plan.guards.len > 0)
+        in->self_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+}
+
 /* The receipt. Who is not there to get it may start the command elsewhere. Its descriptor is for
  * the case that we are killed: whoever holds it knows when nothing of us is alive any more, and
  * puts right in our place what we guard. */
-static int tell_begins(const struct inner *in)
+static int tell_begins(struct inner *in)
 {
-    bool guards = in->plan.guards.len > 0;
-    autofd int self = guards ? (int)syscall(SYS_pidfd_open, getpid(), 0) : -1;
-    if (!guards && !in->warm)
+    open_self(in);
+    autofd int self = steal_fd(&in->self_fd);
+    if (in->plan.guards.len == 0 && !in->warm)
         return 0;
     return scm_send(CONTROL_FD, "\n", 1, &self, self >= 0) < 0 ? SANDBOX_EXIT_LOST : 0;
 }
 
-void inner_rehearse(const struct inner *in)
+/* As deep as the way to the verdict goes: seven pages, 1 to 3 us each where they come one by one.
+ */
+static __attribute__((noinline)) void touch_stack(void)
+{
+    volatile char depth[STACK_TOUCHED];
+    for (size_t at = 0; at < sizeof(depth); at += PAGE_STEP)
+        depth[at] = 0;
+}
+
+void inner_rehearse(struct inner *in)
 {
     const struct helper_verdict v = {.event = HELPER_EXIT};
     struct guard guard;
@@ -531,9 +588,11 @@ void inner_rehearse(const struct inner *in)
         gitdir_find_new(in->plan.workspace, &in->plan.repositories, in->listings, &found);
     helper_verdict_write(&v, &line);
     child_rehearse();
+    touch_stack();
+    open_self(in);
 }
 
-int inner_run(struct inner *in, unsigned long files)
+int inner_begin(struct inner *in)
 {
     struct err e = {0};
     if (guard_init(&in->guard, &in->plan.guards, &e) < 0)
@@ -543,10 +602,12 @@ int inner_run(struct inner *in, unsigned long files)
         code = tell_begins(in);
     if (in->warm && in->network) /* else the network is as new as the command */
         in->lost6 = netlost_count();
-    if (code == 0)
-        code = start_command(in, files);
-    if (code != 0)
-        return code;
+    return code;
+}
+
+/* It runs, or has run. */
+static int see_to_the_end(struct inner *in)
+{
     /* Gone into the command; a large one would otherwise stay in our memory. */
     buf_fini(&in->plan.args);
     strv_fini(&in->plan.argv);
@@ -557,9 +618,86 @@ int inner_run(struct inner *in, unsigned long files)
     return tell_end(in);
 }
 
+int inner_run(struct inner *in, unsigned long files)
+{
+    int code = inner_begin(in);
+    if (code == 0)
+        code = start_command(in, files);
+    return code != 0 ? code : see_to_the_end(in);
+}
+
+/* In the command's process, when it has its command. */
+static int arrive(void *user)
+{
+    const struct itimerspec then = {.it_value = {.tv_nsec = TELL_AFTER_MS * 1000000}};
+    struct inner *in = user;
+    struct rusage usage = {0};
+    int code = in->arrive(in->arrive_user);
+    if (code != 0)
+        return code;
+    in->untold = true;
+    in->started_us = now_us();
+    (void)timerfd_settime(in->clock_fd, 0, &then, NULL);
+    getrusage(RUSAGE_SELF, &usage);
+    in->early_us = processor_us(&usage);
+    return 0;
+}
+
+/* The end of all came first; nothing of the command may go on in our memory. */
+static void end_child(struct inner *in)
+{
+    if (!in->ended)
+        kill(in->command, SIGKILL);
+    while (!in->ended && reap_one(in, 0) > 0)
+        continue;
+    in->begun = true;
+}
+
+/* Its process ended before it executed. */
+static int end_early(const struct inner *in)
+{
+    if (in->child.step != CHILD_WAITS)
+        return tell_not_started(&in->child);
+    return WIFEXITED(in->status) ? WEXITSTATUS(in->status) : SANDBOX_EXIT_LOST;
+}
+
+/* Where the C library makes no such process. */
+static int run_at_once(struct inner *in, unsigned long files)
+{
+    int code = in->arrive(in->arrive_user);
+    if (code != 0)
+        return code - 1;
+    code = start_command(in, files);
+    return code != 0 ? code : see_to_the_end(in);
+}
+
+int inner_run_ahead(struct inner *in, unsigned long files, int (*function)(void *user), void *user)
+{
+    in->arrive = function;
+    in->arrive_user = user;
+    in->child =
+        (struct child_start){.plan = &in->plan, .files = files, .arrive = arrive, .user = in};
+    in->clock_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    if (in->clock_fd < 0 || child_ahead(&in->child) < 0)
+        return run_at_once(in, files);
+    in->command = in->child.pid;
+    await_begin(in);
+    fd_close(&in->clock_fd);
+    if (!in->begun)
+        end_child(in);
+    if (in->child.step != CHILD_STARTED)
+        return end_early(in);
+    if (in->plan.tty) /* who reads a terminal waits for its last holder */
+        let_go_of_standard_descriptors();
+    if (goes_on(in))
+        tell_started(in);
+    return see_to_the_end(in);
+}
+
 int inner_main(int plan_fd, unsigned long files, bool quiet)
 {
     struct inner in = {.control.fd = CONTROL_FD,
+                       .self_fd = -1,
                        .taken_fd = -1,
                        .signal_fd = -1,
                        .refusals.fd = -1,

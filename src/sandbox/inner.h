@@ -19,6 +19,7 @@
 #ifndef CODESPACE_SANDBOX_INNER_H
 #define CODESPACE_SANDBOX_INNER_H
 
+#include "sandbox/child.h"
 #include "sandbox/control.h"
 #include "sandbox/guard.h"
 #include "sandbox/listings.h"
@@ -51,10 +52,17 @@ struct inner {
     int64_t lost6; /* sandbox/netlost, when the command began */
     bool warm;     /* the plan is older than the command (wire/warm) */
     bool quiet;    /* the start is not told */
+    int self_fd;   /* of this process, for the receipt; -1 = not there yet */
     int taken_fd;  /* of a zygote's child, until the zygote knows that it has a command; or -1 */
     unsigned char slot;        /* what it is told there */
     struct listings *listings; /* of the workspace, the zygote's; or NULL */
     int signal_fd;
+    int clock_fd; /* wakes us when the command is to be told of; -1 = nobody waits ahead */
+    struct child_start child;
+    int (*arrive)(void *user); /* of inner_run_ahead() */
+    void *arrive_user;
+    bool begun;        /* the command has executed: the control socket is its own */
+    uint64_t early_us; /* of processor time that its process took before it was the command's */
     pid_t command;
     bool untold;                   /* it runs, and the runner does not know yet */
     bool ended;                    /* the command itself was reaped */
@@ -69,11 +77,18 @@ struct inner {
  * on the control socket. */
 int inner_settle(struct inner *in);
 
-/* Go through the memory that inner_run() will need, with nothing at stake (sandbox/zygote). */
-void inner_rehearse(const struct inner *in);
+/* Go through the memory that inner_run() will need, with nothing at stake, and open what it will
+ * send (sandbox/zygote). */
+void inner_rehearse(struct inner *in);
 
 /* The command from its start to its verdict. Exit status. */
 int inner_run(struct inner *in, unsigned long files);
+
+/* The same with the command's process made ahead. `arrive` runs in it: it waits for the command,
+ * fills in->plan, calls inner_begin() and returns 0, or an exit status + 1. Exit status. */
+int inner_run_ahead(struct inner *in, unsigned long files, int (*arrive)(void *user), void *user);
+/* The last looks before the command, and the receipt. 0, or an exit status that was told. */
+int inner_begin(struct inner *in);
 
 /* Tell the zygote, if there is one and it was not told. */
 void inner_tell_taken(struct inner *in);

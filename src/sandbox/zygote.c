@@ -140,6 +140,7 @@ static int make_ready(const struct zygote *z, struct inner *in)
     if (rc < 0)
         return control_failed(CONTROL_FD, SANDBOX_EXIT_CAPABILITIES, "%s", strerror(-rc));
     in->plan = *z->plan;
+    environ_copy(&z->plan->env, &in->plan.env);
     return inner_settle(in);
 }
 
@@ -166,7 +167,7 @@ static int take_command(const struct zygote *z, const char *bytes, size_t n, str
     in->plan.keep = c.keep;
     in->plan.cwd = c.cwd;
     in->plan.argv = c.argv;
-    environ_lay_over(&z->plan->env, c.tty, c.cwd, &c.env, &in->plan.env);
+    environ_lay(&in->plan.env, c.tty, c.cwd, &c.env);
     strv_fini(&c.env);
     return 0;
 }
@@ -174,7 +175,7 @@ static int take_command(const struct zygote *z, const char *bytes, size_t n, str
 /* Go through what a command will need with nothing at stake. Memory that is shared with the zygote
  * is copied, and what is mapped is brought in, page by page where it is first touched; here nobody
  * waits for it. What is wrong now is refused when a command comes. */
-static void rehearse(const struct zygote *z, const struct inner *in)
+static void rehearse(const struct zygote *z, struct inner *in)
 {
     char *const argv[] = {(char *)"-", NULL};
     const struct helper_request r = {.cwd = z->plan->cwd, .argv = {(char **)argv, 1, 1}};
@@ -216,6 +217,33 @@ static void note_taken(struct zygote *z, struct inner *in)
         inner_tell_taken(in);
 }
 
+struct serving {
+    struct zygote *zygote;
+    struct inner *inner;
+};
+
+/* In the command's process: wait for the command. As child_start.arrive. */
+static int receive_command(void *user)
+{
+    const struct serving *s = user;
+    struct inner *in = s->inner;
+    int fds[WARM_FDS];
+    ssize_t n = scm_receive(CONTROL_FD, message, sizeof(message), fds, WARM_FDS);
+    if (n == 0)
+        return 1;
+    note_taken(s->zygote, in);
+    if (n < 0 || take_descriptors(fds) != 0)
+        return SANDBOX_EXIT_DESCRIPTORS + 1;
+    int code = 0;
+    if (in->network && !netrelay_discard(INNER_NETWORK_FD))
+        code = control_failed(CONTROL_FD, SANDBOX_EXIT_NETWORK, "the egress proxy ended");
+    if (code == 0)
+        code = take_command(s->zygote, message, (size_t)n, in);
+    if (code == 0)
+        code = inner_begin(in);
+    return code == 0 ? 0 : code + 1;
+}
+
 /* Wait for a command and serve it. The memory is ours alone and goes with us. */
 static int serve(struct zygote *z, unsigned char slot, int events)
 {
@@ -223,11 +251,13 @@ static int serve(struct zygote *z, unsigned char slot, int events)
                        .signal_fd = -1,
                        .refusals.fd = -1,
                        .events_fd = -1,
+                       .self_fd = -1,
+                       .clock_fd = -1,
                        .taken_fd = z->taken[1],
                        .slot = slot,
                        .listings = z->listings,
                        .warm = true};
-    int fds[WARM_FDS];
+    struct serving serving = {z, &in};
     fd_close(&z->signal_fd);
     fd_close(&z->taken[0]);
     netrelay_fini(&z->relay);
@@ -241,17 +271,9 @@ static int serve(struct zygote *z, unsigned char slot, int events)
         return code;
     rehearse(z, &in);
     take_policy(SCHED_OTHER);
-    ssize_t n = scm_receive(CONTROL_FD, message, sizeof(message), fds, WARM_FDS);
-    if (n == 0)
-        return 0;
-    note_taken(z, &in);
-    if (n < 0 || take_descriptors(fds) != 0)
-        return SANDBOX_EXIT_DESCRIPTORS;
-    if (in.network && !netrelay_discard(INNER_NETWORK_FD))
-        return control_failed(CONTROL_FD, SANDBOX_EXIT_NETWORK, "the egress proxy ended");
-    code = take_command(z, message, (size_t)n, &in);
-    if (code == 0)
-        code = inner_run(&in, z->files);
+    code = inner_run_ahead(&in, z->files, receive_command, &serving);
+    if (in.child.step == CHILD_WAITS && code == 0)
+        return 0; /* there came none */
     inner_tell_taken(&in);
     linger(z);
     return code;

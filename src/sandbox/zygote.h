@@ -3,10 +3,10 @@
  * Theory. Building a view costs milliseconds, a PID namespace, a /proc and a /tmp in it some ten
  * microseconds. So the zygote is process 1 of a view that was built once; its children, each
  * process 1 of a namespace of its own, make themselves fresh (sandbox/fresh), give everything up,
- * and only then wait for a command: they receive it from the runner's socket by themselves, so the
- * work above is done before a command comes. A child that takes one writes that down in memory that
- * it shares with the zygote, which no command ever has, and is replaced. From there on it is an
- * ordinary inner stage (sandbox/inner).
+ * and only then wait for a command: the command's process is there as well, and receives it from
+ * the runner's socket by itself (sandbox/child), so the work above is done before a command comes.
+ * A child that takes one writes that down in memory that it shares with the zygote, which no
+ * command ever has, and is replaced. From there on it is an ordinary inner stage (sandbox/inner).
  *
  * The zygote keeps CAP_SYS_ADMIN in its own user namespace, and gives nothing to anybody: it runs
  * no other program, reads no file of the workspace, never looks into a message, and stands outside

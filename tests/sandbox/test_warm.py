@@ -98,6 +98,37 @@ class Warm(Sandbox):
         self.addCleanup(self.end_zygote, zygote)
         return zygote
 
+    def children_of(self, pid):
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+            return f.read().split()
+
+    def children(self, zygote):
+        return self.children_of(zygote.pid())
+
+    def those_that_wait(self, zygote):
+        """Each process 1 that is ready for a command, and what is to become the command."""
+        waiting = self.children(zygote)
+        return waiting + [pid for one in waiting for pid in self.children_of(one)]
+
+    def waits(self, pid):
+        """Not getting ready any more; one that has gone does not."""
+        try:
+            return os.sched_getscheduler(int(pid)) == os.SCHED_OTHER
+        except ProcessLookupError:
+            return False
+
+    def all_wait(self, zygote):
+        wait_until(lambda: len(pids := self.children(zygote)) == 4 and
+                   all(self.waits(pid) for pid in pids), "four children wait")
+
+    def stop(self, pid):
+        os.kill(pid, signal.SIGSTOP)
+
+        def stopped():
+            with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+                return f.read().rsplit(")", 1)[1].split()[0] == "T"
+        wait_until(stopped, "it has stopped")
+
     def end_zygote(self, zygote):
         zygote.control.close()
         zygote.process.kill()
@@ -223,6 +254,7 @@ class Apart(Warm):
         zygote = self.new_zygote()
         first, control = self.hand(zygote, message(["sleep", self.marker], self.ws))
         self.wait_started(control)
+        wait_until(lambda: alive(self.marker), "it runs")
         outcome = self.shell_in(
             zygote, "ls /proc | grep -c '^[0-9]'; cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; "
                     "for i in 1 2 3 4 5 6 7 8 9; do kill -9 $i; done 2>/dev/null; kill -9 -1")
@@ -297,18 +329,6 @@ class Apart(Warm):
 class Ready(Warm):
     """Children that wait, and those that are about to go."""
 
-    def children(self, zygote):
-        with open(f"/proc/{zygote.pid()}/task/{zygote.pid()}/children", encoding="ascii") as f:
-            return f.read().split()
-
-    def policy(self, pid):
-        return os.sched_getscheduler(int(pid))
-
-    def all_wait(self, zygote):
-        wait_until(lambda: len(self.children(zygote)) == 4 and
-                   all(self.policy(pid) == os.SCHED_OTHER for pid in self.children(zygote)),
-                   "four children wait")
-
     def test_replaced_and_gone(self):
         """None is used twice, and those that have ended are reaped though nothing else happens."""
         zygote = self.new_zygote()
@@ -372,17 +392,17 @@ class Ready(Warm):
     def test_end_is_told_with_the_start(self):
         """One that ends at once wakes the runner once, and one that goes on lets go of its pipes."""
         zygote = self.new_zygote()
-        at_once = 0
-        for _ in range(50):
+
+        def at_once():
             process, control = self.hand(zygote, message(["true"], self.ws))
             parts = []
             while part := control.recv(65536):
                 parts.append(part)
-            at_once += b"".join(parts).count(b"\n") == 3 and any(
-                b"started" in part and b"exit" in part for part in parts)
             process.stdout.close()
             process.stderr.close()
-        self.assertGreater(at_once, 0)
+            self.assertEqual(b"".join(parts).count(b"\n"), 3)
+            return any(b"started" in part and b"exit" in part for part in parts)
+        wait_until(at_once, "one that this machine runs fast enough")
         process, control = self.hand(zygote, message(
             ["sh", "-c", "exec >&- 2>&-; exec sleep 60"], self.ws))
         self.assertEqual(process.stdout.read(), b"")
@@ -403,11 +423,13 @@ class Life(Warm):
         zygote = self.new_zygote()
         self.succeeds(self.shell_in(zygote, "true"))
         pid = zygote.pid()
+        self.all_wait(zygote)
         before = open_fds(pid)
         for i in range(500):
             outcome = self.run_in(zygote, ["sh", "-c", f"exit {i % 200}"])
             self.assertEqual(outcome.end.get("code"), i % 200, outcome)
-        self.assertEqual(open_fds(pid), before)
+        self.all_wait(zygote)
+        wait_until(lambda: open_fds(pid) == before, "descriptors are as before")
         self.assertEqual(zygote.close(), 0)
 
     def test_denials_are_of_their_own_command(self):
@@ -430,7 +452,7 @@ class Life(Warm):
 
     def test_sessions_do_not_survive_their_command(self):
         zygote = self.new_zygote()
-        script = (f"setsid sh -c 'setsid sleep {self.marker} & setsid sleep {self.marker} &' & "
+        script = (f"setsid sh -c 'setsid sleep {self.marker} & setsid sleep {self.marker} &' & wait; "
                   f"while [ $(pgrep -fc '^sleep {self.marker}') -lt 2 ]; do :; done")
         self.assertEqual(self.shell_in(zygote, script).end["background"], 2)
         self.assertEqual(alive(self.marker), [])
@@ -459,12 +481,18 @@ class Life(Warm):
             while control.recv(65536):
                 pass
 
+    def has_command(self, pid):
+        """A process that waits for its command has what process 1 has: the same program."""
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+            below = f.read().split()
+        return any(os.stat(f"/proc/{child}/exe").st_ino != os.stat(f"/proc/{pid}/exe").st_ino
+                   for child in below)
+
     def test_killed_process_one_of_a_command(self):
         zygote, controls = self.start_several(plant=False)
         with open(f"/proc/{zygote.pid()}/task/{zygote.pid()}/children", encoding="ascii") as f:
             children = [int(pid) for pid in f.read().split()]
-        with_commands = [pid for pid in children
-                         if open(f"/proc/{pid}/task/{pid}/children", encoding="ascii").read()]
+        with_commands = [pid for pid in children if self.has_command(pid)]
         self.assertEqual(len(with_commands), 3)
         os.kill(with_commands[0], signal.SIGKILL)
         wait_until(lambda: len(alive(self.marker)) <= 4, "its processes are gone")
@@ -524,16 +552,15 @@ class Life(Warm):
     def test_nobody_waits_for_the_receipt(self):
         """Who gave up before it came may start the command elsewhere."""
         zygote = self.new_zygote()
-        os.kill(zygote.pid(), signal.SIGSTOP)
-        children = f"/proc/{zygote.pid()}/task/{zygote.pid()}/children"
-        with open(children, encoding="ascii") as f:
-            for pid in f.read().split():
-                os.kill(int(pid), signal.SIGSTOP)
+        self.all_wait(zygote)
+        self.stop(zygote.pid())
+        children = self.those_that_wait(zygote)
+        for pid in children:
+            self.stop(int(pid))
         process, control = self.hand(zygote, message(["touch", f"{self.ws}/ran"], self.ws))
         control.close()
-        with open(children, encoding="ascii") as f:
-            for pid in f.read().split():
-                os.kill(int(pid), signal.SIGCONT)
+        for pid in reversed(children):  # who reaps it last
+            os.kill(int(pid), signal.SIGCONT)
         os.kill(zygote.pid(), signal.SIGCONT)
         self.succeeds(self.shell_in(zygote, "true"))
         process.stdout.close()
