@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 
 import egress
 from run import Missing, exec_call, latency, node, peer
@@ -80,12 +81,81 @@ class SandboxRuntime(egress.Daemon):
         egress.wait_for(self.port)
 
 
+class Codex(egress.Daemon):
+    """The network proxy of @openai/codex, which its sandbox starts beside itself on a port of the
+    host's loopback: it is asked there, without the hop that leads in from the sandbox. The origin is
+    allowed by name, as for ours, because it takes no "*"."""
+
+    name = "codex"
+    CONFIG = """default_permissions = "bench"
+[features]
+network_proxy = true
+[permissions.bench.filesystem]
+":root" = "read"
+[permissions.bench.network]
+enabled = true
+enable_socks5 = false
+allow_local_binding = true
+allow_upstream_proxy = false
+mode = "full"
+[permissions.bench.network.domains]
+"127.0.0.1" = "allow"
+"""
+
+    def __init__(self, s):
+        program = os.path.realpath(s.codex())
+        # It refuses to keep what its sandbox is started by in the temporary directory.
+        self.home = home = tempfile.mkdtemp(prefix="codespace-codex-", dir="/var/tmp")
+        with open(os.path.join(home, "config.toml"), "w") as out:
+            out.write(self.CONFIG)
+        env = {"PATH": os.environ["PATH"], "HOME": home, "CODEX_HOME": home}
+        # The command is `cat`: the sandbox and the proxy live until it has no more input.
+        self.process = subprocess.Popen([program, "sandbox", "-P", "bench", "-C", home, "--", "cat"],
+                                        env=env, stdin=subprocess.PIPE,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.port = self.find_port()
+        if self.port is None:
+            self.stop()
+            raise Missing("its sandbox does not start here, and so neither does its network proxy")
+
+    def find_port(self):
+        """The one that its process listens on."""
+        deadline = time.monotonic() + 20
+        while self.process.poll() is None and time.monotonic() < deadline:
+            ports = listening_ports(self.process.pid)
+            if ports:
+                return ports[0]
+            time.sleep(0.02)
+        return None
+
+    def stop(self):
+        self.process.stdin.close()
+        super().stop()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+def listening_ports(pid):
+    """TCP ports that a process listens on."""
+    inodes = set()
+    try:
+        for fd in os.listdir("/proc/%d/fd" % pid):
+            inodes.add(os.readlink("/proc/%d/fd/%s" % (pid, fd)))
+    except OSError:
+        pass
+    with open("/proc/net/tcp") as table:
+        rows = [line.split() for line in table][1:]
+    return [int(row[1].split(":")[1], 16) for row in rows
+            if row[3] == "0A" and "socket:[%s]" % row[9] in inodes]
+
+
 def contender(s, kind):
     """Each is started for its turn and stopped after it."""
     if kind is egress.Ours:
         return kind(proxy_program(s))
     if kind is egress.Direct:
         return kind()
+    if kind is Codex:
+        return kind(s)
     if kind is SandboxRuntime:
         return kind(KEPT["folder"])
     if not shutil.which(kind.name):
@@ -106,7 +176,7 @@ def turn(s, kind, measure):
     return run
 
 
-KINDS = (egress.Direct, egress.Ours, egress.Squid, egress.Tinyproxy, SandboxRuntime)
+KINDS = (egress.Direct, egress.Ours, egress.Squid, egress.Tinyproxy, Codex, SandboxRuntime)
 
 
 def row_small(connections):

@@ -119,11 +119,15 @@ static int migrate(struct ledger *l, struct err *e)
                        "the ledger %s has schema %lld and this program needs %d; start the gateway "
                        "once, it migrates",
                        l->path, version, ledger_schema_version());
-    for (int v = (int)version + 1; v <= ledger_schema_version(); v++) {
-        if (run_step(l, v, e) < 0)
-            return -1;
-    }
-    return 0;
+    if (version == ledger_schema_version())
+        return 0;
+    /* A step may make a table anew, and its children must stay; in a transaction it is too late. */
+    sqlite3_db_config(l->db, SQLITE_DBCONFIG_ENABLE_FKEY, 0, NULL);
+    int r = 0;
+    for (int v = (int)version + 1; r == 0 && v <= ledger_schema_version(); v++)
+        r = run_step(l, v, e);
+    sqlite3_db_config(l->db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
+    return r;
 }
 
 static int check_damage(struct ledger *l, struct err *e)

@@ -125,7 +125,61 @@ static const char step_works[] =
     "CREATE INDEX intents_work ON intents(work_id, state, position);"
     "CREATE INDEX intents_unattached ON intents(workspace_id, position) WHERE work_id IS NULL;";
 
-static const char *const steps[] = {step_operations, step_approvals, step_works};
+/* A CHECK cannot be changed in place: the table is made anew, as SQLite's lang_altertable.html has
+ * it in section 7. Foreign keys are off meanwhile, so the children of the old one stay. */
+#define OPERATIONS_1_COLUMNS                                                                       \
+    " seq, operation_id, workspace_id, kind, operation_key, fingerprint, work_id, approval_id,"    \
+    " reverts, status, error_code, reason, recovered, plan_note, created_ms, planned_ms,"          \
+    " finished_ms, argv_sha256, plan_sha256, process_id, termination, exit_code, signal,"          \
+    " denials, started_ms, ended_ms"
+
+static const char step_egress[] =
+    "CREATE TABLE operations_new("
+    " seq INTEGER PRIMARY KEY,"
+    " operation_id TEXT NOT NULL UNIQUE,"
+    " workspace_id TEXT NOT NULL,"
+    " kind TEXT NOT NULL CHECK(kind IN ('patch','command','revert','egress')),"
+    " operation_key TEXT,"
+    " fingerprint TEXT NOT NULL,"
+    " work_id TEXT,"
+    " approval_id TEXT,"
+    " reverts TEXT,"
+    " status TEXT NOT NULL CHECK(status IN ('unknown','running','applied','checked','rejected',"
+    "  'failed_rolled_back','failed_partial','ended','lost')),"
+    " error_code TEXT NOT NULL DEFAULT '',"
+    " reason TEXT NOT NULL DEFAULT '',"
+    " recovered INTEGER NOT NULL DEFAULT 0 CHECK(recovered IN (0, 1)),"
+    " plan_note TEXT NOT NULL DEFAULT '',"
+    " created_ms INTEGER NOT NULL,"
+    " planned_ms INTEGER,"
+    " finished_ms INTEGER,"
+    /* Of a command. */
+    " argv_sha256 TEXT,"
+    " plan_sha256 TEXT,"
+    " process_id TEXT,"
+    " termination TEXT,"
+    " exit_code INTEGER,"
+    " signal INTEGER,"
+    " denials TEXT,"
+    " started_ms INTEGER,"
+    " ended_ms INTEGER,"
+    /* Of new rules. */
+    " rules TEXT,"
+    " CHECK(finished_ms IS NOT NULL OR status IN ('unknown','running')),"
+    " CHECK((kind = 'revert') = (reverts IS NOT NULL)),"
+    " CHECK((kind = 'command') = (argv_sha256 IS NOT NULL)),"
+    " CHECK((kind = 'egress') = (rules IS NOT NULL))"
+    ") STRICT;"
+    "INSERT INTO operations_new(" OPERATIONS_1_COLUMNS ") SELECT " OPERATIONS_1_COLUMNS
+    " FROM operations;"
+    "DROP TABLE operations;"
+    "ALTER TABLE operations_new RENAME TO operations;"
+    "CREATE UNIQUE INDEX operations_key ON operations(workspace_id, operation_key)"
+    " WHERE operation_key IS NOT NULL;"
+    "CREATE INDEX operations_approval ON operations(approval_id) WHERE approval_id IS NOT NULL;"
+    "CREATE INDEX operations_reverts ON operations(reverts) WHERE reverts IS NOT NULL;";
+
+static const char *const steps[] = {step_operations, step_approvals, step_works, step_egress};
 
 int ledger_schema_version(void)
 {

@@ -9,9 +9,9 @@
     " reverts, kind, status, error_code, reason, recovered, plan_note, created_ms, planned_ms,"    \
     " finished_ms, (SELECT size FROM operation_inverses i WHERE i.seq = operations.seq),"          \
     " argv_sha256, plan_sha256, process_id, termination, exit_code, signal, denials,"              \
-    " started_ms, ended_ms FROM operations "
+    " started_ms, ended_ms, rules FROM operations "
 
-static const char *const kinds[] = {"patch", "command", "revert"};
+static const char *const kinds[] = {"patch", "command", "revert", "egress"};
 
 void op_record_fini(struct op_record *r)
 {
@@ -19,6 +19,7 @@ void op_record_fini(struct op_record *r)
         free(r->changes[i].path);
     free(r->changes);
     free(r->command.denials);
+    free(r->rules);
     free(r->operation_id);
     free(r->workspace_id);
     free(r->key);
@@ -82,6 +83,7 @@ static void read_row(sqlite3_stmt *s, struct op_record *r)
     r->planned_ms = ledger_column_u64(s, 15);
     r->finished_ms = ledger_column_u64(s, 16);
     r->inverse_size = ledger_column_u64(s, 17);
+    r->rules = ledger_column_dup(s, 27);
     if (r->kind == OP_COMMAND)
         read_command(s, &r->command);
 }

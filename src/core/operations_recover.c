@@ -16,6 +16,8 @@ static const char *why_not(const struct op_record *r)
 {
     if (r->kind == OP_COMMAND)
         return "it is a command, and what a command changed is not recorded";
+    if (r->kind == OP_EGRESS)
+        return "the operator changed what may be reached, and only the operator changes it back";
     if (r->status != OP_APPLIED)
         return "only an applied patch has something to undo; see its status";
     if (r->inverse_size == 0)

@@ -13,6 +13,7 @@ static const char *const kind_words[] = {
     [OP_PATCH] = "patch",
     [OP_COMMAND] = "command",
     [OP_REVERT] = "revert",
+    [OP_EGRESS] = "egress",
 };
 
 static const char *const status_words[] = {
@@ -108,14 +109,14 @@ static int insert(struct ledger *l, const struct op_request *q, const struct op_
 {
     static const char sql[] =
         "INSERT INTO operations(operation_id, workspace_id, kind, operation_key, fingerprint,"
-        " work_id, approval_id, reverts, status, created_ms, argv_sha256, process_id)"
-        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        " work_id, approval_id, reverts, status, created_ms, argv_sha256, process_id, rules)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     return ledger_run(l, sql,
                       L_ARGS(L_TEXT(r->operation_id), L_TEXT(q->workspace_id),
                              L_TEXT(kind_words[q->kind]), L_TEXT(q->key), L_TEXT(q->fingerprint),
                              L_TEXT(q->work_id), L_TEXT(q->approval_id), L_TEXT(q->reverts),
                              L_TEXT(status_words[r->status]), L_INT(r->created_ms),
-                             L_TEXT(q->argv_sha256), L_TEXT(q->process_id)),
+                             L_TEXT(q->argv_sha256), L_TEXT(q->process_id), L_TEXT(q->rules)),
                       e);
 }
 
@@ -133,6 +134,7 @@ static int insert_new(struct ledger *l, const struct op_request *q, struct op_re
         .reverts = mem_strdup(q->reverts),
         .reason = mem_strdup(""),
         .plan_note = mem_strdup(""),
+        .rules = mem_strdup(q->rules),
         .kind = q->kind,
         .status = q->kind == OP_COMMAND ? OP_RUNNING : OP_UNKNOWN,
         .created_ms = ledger_now_ms(l),
@@ -148,22 +150,43 @@ static int insert_new(struct ledger *l, const struct op_request *q, struct op_re
     return 0;
 }
 
+/* Checking a row's words makes a table of them for each statement, which takes longer than the row:
+ * so many rows go into one. */
+#define CHANGES_AT_ONCE 32u
+#define CHANGE_VALUES 7u
+
+#define INSERT_CHANGES                                                                             \
+    "INSERT INTO operation_changes(seq, n, path, kind, before_version, after_version, fuzzy) "     \
+    "VALUES"
+#define ROW_1 "(?,?,?,?,?,?,?)"
+#define ROWS_4 ROW_1 "," ROW_1 "," ROW_1 "," ROW_1
+#define ROWS_16 ROWS_4 "," ROWS_4 "," ROWS_4 "," ROWS_4
+
+static void change_values(int64_t seq, const struct patch_change *c, size_t i,
+                          struct ledger_value *ret)
+{
+    const struct ledger_value values[CHANGE_VALUES] = {
+        L_INT(seq),        L_INT(i),         L_TEXT(c->path), L_TEXT(opstore_change_kinds[c->kind]),
+        L_TEXT(c->before), L_TEXT(c->after), L_INT(c->fuzzy),
+    };
+    memcpy(ret, values, sizeof(values));
+}
+
 static int replace_changes(struct ledger *l, int64_t seq, const struct patch_change *changes,
                            size_t n, struct err *e)
 {
-    static const char insert[] =
-        "INSERT INTO operation_changes(seq, n, path, kind, before_version, after_version, fuzzy)"
-        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    static const char one[] = INSERT_CHANGES ROW_1;
+    static const char many[] = INSERT_CHANGES ROWS_16 "," ROWS_16;
+    struct ledger_value values[CHANGES_AT_ONCE * CHANGE_VALUES];
     if (ledger_run(l, "DELETE FROM operation_changes WHERE seq=?1", L_ARGS(L_INT(seq)), e) < 0)
         return -1;
-    for (size_t i = 0; i < n; i++) {
-        const struct patch_change *c = &changes[i];
-        if (ledger_run(l, insert,
-                       L_ARGS(L_INT(seq), L_INT(i), L_TEXT(c->path),
-                              L_TEXT(opstore_change_kinds[c->kind]), L_TEXT(c->before),
-                              L_TEXT(c->after), L_INT(c->fuzzy)),
-                       e) < 0)
+    for (size_t i = 0; i < n;) {
+        size_t k = n - i >= CHANGES_AT_ONCE ? CHANGES_AT_ONCE : 1;
+        for (size_t row = 0; row < k; row++)
+            change_values(seq, &changes[i + row], i + row, &values[row * CHANGE_VALUES]);
+        if (ledger_run(l, k > 1 ? many : one, values, k * CHANGE_VALUES, e) < 0)
             return -1;
+        i += k;
     }
     return 0;
 }
@@ -298,6 +321,7 @@ static int begin(struct ledger *l, const struct op_request *q, const struct next
 {
     ensure((q->kind == OP_REVERT) == (q->reverts != NULL));
     ensure((q->kind == OP_COMMAND) == (q->argv_sha256 != NULL));
+    ensure((q->kind == OP_EGRESS) == (q->rules != NULL));
     if (check_key(q->key, e) < 0)
         return -1;
     autotxn txn = {0};

@@ -44,7 +44,8 @@
 /* Operations that opstore_touched_since names. */
 #define OPSTORE_TOUCHED_MAX 100u
 
-enum op_kind { OP_PATCH, OP_COMMAND, OP_REVERT };
+/* OP_EGRESS: the operator replaced a workspace's egress rules. Nobody else's request can be one. */
+enum op_kind { OP_PATCH, OP_COMMAND, OP_REVERT, OP_EGRESS };
 
 /* Up to FAILED_PARTIAL the words of the public contract for patches; a command is running, ended,
  * rejected (proved not started), lost (its end was not seen) or unknown (its start was not). */
@@ -111,6 +112,7 @@ struct op_record {
     struct op_event events[OP_EVENTS_MAX]; /* filled by whole look-ups, not by pages */
     size_t n_events;
     struct op_command command; /* of OP_COMMAND */
+    char *rules;               /* of OP_EGRESS: a JSON object, what changed; NULL else */
 };
 
 #define autorecord __attribute__((cleanup(op_record_fini))) struct op_record
@@ -124,6 +126,7 @@ struct op_request {
     const char *work_id, *approval_id; /* NULL = none */
     const char *reverts;               /* OP_REVERT: the operation to undo */
     const char *argv_sha256;           /* OP_COMMAND */
+    const char *rules;                 /* OP_EGRESS */
     const char *operation_id;          /* an id of str_new_id("op-"); NULL = minted here */
     const char *process_id;            /* OP_COMMAND: what it will have; NULL = not known yet */
 };

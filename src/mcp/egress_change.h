@@ -6,8 +6,9 @@
  * are brought to what runs (run/rules). Until all that runs has them, and when some of it has not,
  * workspace_info says so (core/facts).
  *
- * Each change is told in the log, with the channel that it came by and how many rules there are;
- * never with what the operator's files hold.
+ * Each change is told in the log, with the channel that it came by and how many rules there are,
+ * and in the ledger, as an operation of its own kind, with the keys that are others now and how
+ * many running commands have it; never with what the operator's files hold.
  *
  * Must not: be reached by a call of a client.
  */
@@ -27,9 +28,9 @@ typedef void (*egress_change_fn)(void *user, const struct run_rules *outcome,
                                  const struct err *failure);
 
 /* Replace the rules by `egress` (as in the configuration) for every start from now on. Errors:
- * CONFIG_INVALID, and nothing has changed. On the loop. */
-int egress_change_take(struct workspace *ws, struct json_object *egress, const char *by,
-                       struct err *e);
+ * CONFIG_INVALID, and nothing has changed. egress_change_bring() is to follow. On the loop. */
+int egress_change_take(struct server *s, struct workspace *ws, struct json_object *egress,
+                       const char *by, struct err *e);
 
 /* Bring the rules that there are to what runs. `done` may be NULL. The ticket for runner_cancel(),
  * 0 = it was answered already. */
@@ -44,7 +45,7 @@ int egress_change_reload(struct server *s, struct registry *r, const char *path,
 /* What workspace_info says; false when the rules are those of the start. */
 bool egress_change_facts(const struct server *s, const char *workspace_id, struct facts_rules *ret);
 
-/* When the runner is gone. */
+/* When the runner is gone and the recorder is there: what is on its way is recorded as it is. */
 void egress_change_forget(struct server *s);
 
 #endif

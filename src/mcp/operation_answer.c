@@ -137,6 +137,10 @@ void operation_write_record(struct jsonw *w, const struct op_record *r, bool who
         jsonw_kbool(w, "revertible", has_undo(r));
     if (r->kind == OP_COMMAND)
         write_command(w, r);
+    if (r->rules != NULL) {
+        jsonw_key(w, "rules");
+        jsonw_raw(w, r->rules, strlen(r->rules));
+    }
     write_reason(w, r);
     if (!whole)
         return;

@@ -40,7 +40,7 @@ int operator_egress_replace(struct http_operator_call *x)
     if (!x->body.given)
         return err_set(&x->e, ERR_INVALID_ARGUMENT,
                        "the body is missing: the whole \"egress\" of the configuration");
-    if (egress_change_take(ws, x->body.message, EGRESS_BY_TOKEN, &x->e) < 0) {
+    if (egress_change_take(x->http->server, ws, x->body.message, EGRESS_BY_TOKEN, &x->e) < 0) {
         x->e.code = ERR_INVALID_ARGUMENT;
         return -1;
     }

@@ -45,6 +45,7 @@ void server_fini(struct server *s)
     }
     map_fini(&s->lanes);
     command_records_free(s->commands);
+    egress_change_forget(s);
     recorder_free(s->recorder);
     aside_free(s->aside);
     pos = 0;
@@ -54,7 +55,6 @@ void server_fini(struct server *s)
         free(w);
     }
     map_fini(&s->searchers);
-    egress_change_forget(s);
     map_fini(&s->slow_searches);
     version_cache_free(s->versions);
     buf_fini(&s->tools_list);

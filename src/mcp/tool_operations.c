@@ -86,7 +86,7 @@ static const struct json_field status_in[] = {
          "Of a patch: applied, checked, rejected, failed_rolled_back, failed_partial, unknown. "   \
          "Of "                                                                                     \
          "a command: running, ended, rejected (it did not start), lost, unknown."},                \
-        {"kind", OUTPUT_STR, true, "patch, command or revert."},                                   \
+        {"kind", OUTPUT_STR, true, "patch, command, revert or egress."},                           \
         {"workspace_id", OUTPUT_STR, true, NULL},                                                  \
         {"created_at", OUTPUT_INT, true, "Seconds since 1970, as all times here."},                \
         {"finished_at", OUTPUT_INT, false, NULL}, {"operation_key", OUTPUT_STR, false, NULL},      \
@@ -97,6 +97,10 @@ static const struct json_field status_in[] = {
         {"argv_sha256", OUTPUT_STR, false, NULL}, {"termination", OUTPUT_STR, false, NULL},        \
         {"exit_code", OUTPUT_INT, false, NULL}, {"signal", OUTPUT_INT, false, NULL},               \
         {"duration_ms", OUTPUT_INT, false, NULL},                                                  \
+        {"rules", OUTPUT_OBJ, false,                                                               \
+         "Of egress (the operator replaced what a workspace's commands may reach; no call can): "  \
+         "by, changed (keys), running_with_these and running_with_others (how many commands; "     \
+         "null: not known)."},                                                                     \
         {"failure", OUTPUT_STR, false, "Why it ended so."},                                        \
     {                                                                                              \
         "error", OUTPUT_OBJ, false, "Why it was refused: code and message."                        \
@@ -140,7 +144,7 @@ struct list_call {
     struct err e;
 };
 
-static const char *const kinds[] = {"all", "patch", "command", "revert", NULL};
+static const char *const kinds[] = {"all", "patch", "command", "revert", "egress", NULL};
 
 static void list_fini(struct request *rq)
 {
@@ -225,7 +229,8 @@ const struct tool tool_list_operations = {
     .title = "List operations",
     .description =
         "Lists what was done through this server, newest first, a page at a time: patches, reverts "
-        "and commands with their outcome. operation_status tells the files of one.",
+        "and commands with their outcome, and changes of egress rules by the operator. "
+        "operation_status tells the files of one.",
     .hints = TOOL_READS | TOOL_IDEMPOTENT,
     .in = list_in,
     .n_in = ARRAY_LEN(list_in),

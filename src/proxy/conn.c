@@ -117,7 +117,7 @@ static void dialed(struct dial *d, enum dial_result result)
     if (result == DIAL_CONNECTED) {
         if (loop_move(&c->proxy->loop, &d->source, &c->server.source) < 0)
             conn_abort(c, true);
-        c->server_inside = d->inside;
+        c->server_inside = c->server.near = d->inside;
         c->server_is_target = true;
         c->by_upstream = c->proxy->policy.upstream_port != 0 && !d->inside &&
                          !host_is_localhost(&c->target.host);
@@ -155,6 +155,7 @@ struct conn *conn_new(struct proxy *p, int *fd)
         return NULL;
     }
     (void)steal_fd(fd);
+    c->client.near = true;
     list_init(&c->node);
     list_append(&p->conns, &c->node);
     p->n_conns++;
@@ -360,6 +361,7 @@ void conn_start_publish(struct conn *c, uint16_t port)
     const struct egress_verdict verdict = {.reason = EGRESS_ALLOWED};
     c->via = CONN_VIA_PUBLISH;
     c->inside = true;
+    c->client.near = false;
     c->target.port = port;
     host_of_addr(&loopback, &c->target.host);
     conn_set_method(c, "CONNECT", 7);

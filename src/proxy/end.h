@@ -30,6 +30,7 @@ struct end {
     bool eof;       /* the end of file was read */
     bool failed;    /* reset or another error: nothing more in either direction */
     bool shut;      /* our side is closed for writing */
+    bool near;      /* on this host, and its send buffer is as the kernel likes */
     const char *at; /* the window */
     size_t len;
     struct buf kept; /* storage of the window between turns */

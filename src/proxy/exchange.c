@@ -308,9 +308,10 @@ static enum flow_result pump_chunks(struct conn *c, struct body *b, struct flow 
             return FLOW_DONE;
         if (turn * END_BLOCK >= FLOW_TURN_MAX)
             return FLOW_MORE;
-        /* A run of payload far larger than a block flows as any other bytes. */
-        if (b->chunks.state == HTTP1_CHUNK_DATA && from->len == 0 &&
-            b->chunks.left >= 4 * END_BLOCK) {
+        /* A run of payload far larger than a block flows as any other bytes. What the pipe still
+         * holds comes before anything that is read from now on, however short the rest is. */
+        if (f->in_pipe > 0 || (b->chunks.state == HTTP1_CHUNK_DATA && from->len == 0 &&
+                               b->chunks.left >= 4 * END_BLOCK)) {
             enum flow_result r =
                 flow_pump(&c->proxy->pipes, f, from, to, block, &b->chunks.left, moved);
             if (r != FLOW_DONE)

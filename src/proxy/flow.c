@@ -5,11 +5,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 void flow_init(struct flow *f)
 {
     *f = (struct flow){.pipe.fd = {-1, -1}};
+}
+
+/* A large transfer begins. */
+static void limit_buffer(struct end *to)
+{
+    const int bytes = FLOW_NEAR_BUFFER;
+    if (to->near)
+        setsockopt(to->source.fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    to->near = false;
 }
 
 static bool take_pipe(struct flow_pool *pool, struct flow *f)
@@ -101,8 +111,10 @@ static size_t move_some(struct flow_pool *pool, struct flow *f, struct end *from
         return 0;
     bool plain = from->channel == NULL && to->channel == NULL;
     if (plain && f->full_reads >= FLOW_BUSY && left >= END_BLOCK &&
-        (f->pipe.fd[0] >= 0 || take_pipe(pool, f)))
+        (f->pipe.fd[0] >= 0 || take_pipe(pool, f))) {
+        limit_buffer(to);
         return fill_pipe(f, from, left);
+    }
     if (!end_fill(from, scratch, &full))
         return 0;
     f->full_reads = full ? f->full_reads + 1 : 0;

@@ -29,11 +29,28 @@ static enum conn_step refuse_one_more(struct conn *c)
     return conn_abort(c, true);
 }
 
+static void go_on_trusting(struct deferred *d)
+{
+    struct proxy *p = container_of(d, struct proxy, trusting);
+    if (!tls_trust_some(p->tls))
+        loop_defer(&p->loop, d);
+}
+
+/* While the client says hello and the server is dialled. */
+static void start_trusting(struct proxy *p)
+{
+    if (p->trusting.run != NULL)
+        return;
+    deferred_init(&p->trusting, go_on_trusting);
+    loop_defer(&p->loop, &p->trusting);
+}
+
 enum conn_step intercept_start(struct conn *c)
 {
     if (c->proxy->n_intercepted == INTERCEPT_CONNECTIONS_MAX)
         return refuse_one_more(c);
     c->proxy->n_intercepted++;
+    start_trusting(c->proxy);
     c->intercepted = c->carried = true;
     conn_drop_server(c);
     tunnel_answer(c);
@@ -123,8 +140,6 @@ static enum conn_step fail(struct conn *c, unsigned status, const char *reason, 
 enum conn_step intercept_secure(struct conn *c)
 {
     http1_head_init(&c->http->response, HTTP1_RESPONSE);
-    if (!secure_end(c, &c->server, false))
-        return fail(c, 502, "tls_failed", "TLS cannot be set up", NULL);
     c->state = CONN_TLS_SERVER;
     conn_limit(c, LOOP_DIAL, true);
     return CONN_AGAIN;
@@ -154,6 +169,12 @@ enum conn_step intercept_step_server(struct conn *c)
     char why[TLS_WHY_MAX];
     if (c->client.gone)
         return conn_abort(c, false);
+    if (!tls_trust_is_there(c->proxy->tls)) {
+        conn_yield(c);
+        return CONN_WAIT;
+    }
+    if (c->server.channel == NULL && !secure_end(c, &c->server, false))
+        return fail(c, 502, "tls_failed", "TLS cannot be set up", NULL);
     enum tls_end end = tls_handshake(c->server.channel, why);
     end_flush(&c->server);
     if (end == TLS_MORE)

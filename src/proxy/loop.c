@@ -1,8 +1,11 @@
 /* proxy/loop: see loop.h. */
 #include "proxy/loop.h"
 
+#include "base/num.h"
+
 #include <errno.h>
 #include <limits.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +17,12 @@ static const uint32_t limit_ms[] = {
 #define LOOP_LIMIT_MS(name, ms) [LOOP_##name] = ms,
     LOOP_LIMIT_TABLE(LOOP_LIMIT_MS)
 #undef LOOP_LIMIT_MS
+};
+
+static const char *const limit_names[] = {
+#define LOOP_LIMIT_TEXT(name, ms) [LOOP_##name] = #name,
+    LOOP_LIMIT_TABLE(LOOP_LIMIT_TEXT)
+#undef LOOP_LIMIT_TEXT
 };
 
 static uint64_t monotonic_ms(void)
@@ -29,10 +38,26 @@ int loop_init(struct loop *l)
     if (fd < 0)
         return -errno;
     *l = (struct loop){.epoll_fd = fd, .now_ms = monotonic_ms()};
+    memcpy(l->limit_ms, limit_ms, sizeof(limit_ms));
     list_init(&l->deferred);
     for (int i = 0; i < LOOP_LIMIT_MAX; i++)
         list_init(&l->timers[i]);
     return 0;
+}
+
+int loop_set_limit(struct loop *l, const char *text)
+{
+    for (int i = 0; i < LOOP_LIMIT_MAX; i++) {
+        size_t n = strlen(limit_names[i]);
+        uint64_t ms = 0;
+        if (strncmp(text, limit_names[i], n) != 0 || text[n] != '=')
+            continue;
+        if (num_parse_u64(text + n + 1, 1, limit_ms[i], &ms) < 0)
+            return -ERANGE;
+        l->limit_ms[i] = (uint32_t)ms;
+        return 0;
+    }
+    return -ENOENT;
 }
 
 static int watch(struct loop *l, struct source *s, int fd, int op, uint32_t events)
@@ -89,7 +114,7 @@ void timer_init(struct timer *t, void (*expired)(struct timer *t))
 
 void timer_start(struct loop *l, struct timer *t, enum loop_limit limit)
 {
-    t->due_ms = l->now_ms + limit_ms[limit];
+    t->due_ms = l->now_ms + l->limit_ms[limit];
     list_remove(&t->node);
     list_append(&l->timers[limit], &t->node);
 }

@@ -60,12 +60,17 @@ struct loop {
     int epoll_fd;
     bool stop;
     uint64_t now_ms; /* monotonic, as of the start of the turn */
+    uint32_t limit_ms[LOOP_LIMIT_MAX];
     struct list timers[LOOP_LIMIT_MAX];
     struct list deferred;
 };
 
 /* 0 or -errno. */
 int loop_init(struct loop *l);
+
+/* "NAME=MILLISECONDS": a time limit that is shorter than that of the table, never longer. Before
+ * any timer of it was started. 0, -ENOENT or -ERANGE. */
+int loop_set_limit(struct loop *l, const char *text);
 
 /* Turn until loop->stop. 0 or -errno. */
 int loop_run(struct loop *l);

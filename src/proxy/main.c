@@ -44,7 +44,7 @@ enum exit_code {
 static const char help[] =
     "usage: codespace-egress-proxy --policy-fd N --listen-fd N --status-fd N --life-fd N\n"
     "         [--transparent-fd N] [--dns-fd N] [--control-fd N] [--inject-fd N]\n"
-    "         [--trust-fd N --ca-fd N] [--nameserver ADDRESS[:PORT]]\n"
+    "         [--trust-fd N --ca-fd N] [--nameserver ADDRESS[:PORT]] [--limit NAME=MS]\n"
     "       codespace-egress-proxy --policy-fd N --handover-fd N --status-fd N --life-fd N ...\n"
     "       codespace-egress-proxy --version | --help\n"
     "Started by codespace-linux-sandbox; see codespace-egress-proxy(1).\n";
@@ -57,6 +57,7 @@ struct fds {
 struct options {
     struct fds policy, listen, transparent, dns, status, life, control, handover, inject, trust, ca;
     struct strv nameservers;
+    struct strv limits;
 };
 
 #define AT(member) offsetof(struct options, member)
@@ -96,6 +97,10 @@ static int parse_option(struct options *o, const char *name, const char *value)
     uint64_t fd = 0;
     if (strcmp(name, "--nameserver") == 0) {
         strv_add(&o->nameservers, value);
+        return 0;
+    }
+    if (strcmp(name, "--limit") == 0) {
+        strv_add(&o->limits, value);
         return 0;
     }
     for (size_t i = 0; i < ARRAY_LEN(fd_options); i++) {
@@ -330,6 +335,13 @@ static int prepare(struct options *o)
         log_error("epoll: %s", strerror(-r));
         return EXIT_LOOP;
     }
+    for (size_t i = 0; i < o->limits.len; i++) {
+        if (loop_set_limit(&proxy.loop, o->limits.items[i]) < 0) {
+            log_error("--limit: \"%s\" is no limit of codespace-egress-proxy(1), or a longer time",
+                      o->limits.items[i]);
+            return EXIT_USAGE;
+        }
+    }
     list_init(&proxy.conns);
     standins_init(&proxy.standins);
     proxy.generation = 1;
@@ -367,6 +379,7 @@ int main(int argc, char **argv)
         return EXIT_HARDEN;
     int code = prepare(&options);
     strv_fini(&options.nameservers);
+    strv_fini(&options.limits);
     if (code != EXIT_OK)
         return code;
     if (take_over(&options) < 0 || tell_authority(&options) < 0)

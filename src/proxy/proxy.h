@@ -24,6 +24,7 @@ struct proxy {
     struct egress_policy policy;
     struct inject_rules credentials; /* with their values; those of the start */
     struct tls *tls;                 /* NULL: nothing is intercepted */
+    struct deferred trusting;        /* goes on with tls_trust_some() */
     uint64_t generation;             /* of the policy; the first is 1 */
     struct status status;
     struct resolver resolver;

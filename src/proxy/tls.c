@@ -25,6 +25,7 @@ static const unsigned char http11[] = "\x08http/1.1";
 struct tls {
     struct authority *authority;
     struct buf trust;
+    BIO *trust_at; /* as far as it was parsed */
     bool trust_parsed;
     SSL_CTX *server; /* towards clients */
     SSL_CTX *client; /* towards servers */
@@ -189,28 +190,43 @@ struct channel *tls_accept(struct tls *t, int fd, const struct host *host, const
 
 /* ---- the server's certificate ---- */
 
-/* All certificates of the text. What is between them is comment. The number. */
-static size_t parse_trust(X509_STORE *store, const struct buf *text)
+/* The next certificate of the text; what is between them is comment. False: there is none. */
+static bool parse_one(X509_STORE *store, BIO *bio)
 {
-    size_t n = 0;
-    X509 *cert = NULL;
-    BIO *bio = BIO_new_mem_buf(buf_bytes(text), (int)text->len);
-    while (bio != NULL && (cert = PEM_read_bio_X509_AUX(bio, NULL, NULL, NULL)) != NULL) {
-        n += X509_STORE_add_cert(store, cert) == 1;
-        X509_free(cert);
-    }
-    BIO_free(bio);
+    X509 *cert = bio == NULL ? NULL : PEM_read_bio_X509_AUX(bio, NULL, NULL, NULL);
+    if (cert != NULL)
+        X509_STORE_add_cert(store, cert);
+    X509_free(cert);
     ERR_clear_error();
-    return n;
+    return cert != NULL;
+}
+
+bool tls_trust_some(struct tls *t)
+{
+    if (t->trust_parsed)
+        return true;
+    if (t->trust_at == NULL)
+        t->trust_at = BIO_new_mem_buf(buf_bytes(&t->trust), (int)t->trust.len);
+    for (int i = 0; i < TLS_TRUST_TURN; i++) {
+        if (parse_one(SSL_CTX_get_cert_store(t->client), t->trust_at))
+            continue;
+        t->trust_parsed = true;
+        BIO_free(steal(t->trust_at));
+        buf_fini(&t->trust);
+        return true;
+    }
+    return false;
+}
+
+bool tls_trust_is_there(const struct tls *t)
+{
+    return t->trust_parsed;
 }
 
 struct channel *tls_connect(struct tls *t, int fd, const struct host *host, const char *early,
                             size_t n_early)
 {
-    if (!t->trust_parsed)
-        parse_trust(SSL_CTX_get_cert_store(t->client), &t->trust);
-    t->trust_parsed = true;
-    buf_fini(&t->trust);
+    ensure(t->trust_parsed);
     struct tls_channel *c = new_channel(t, t->client, fd, host, early, n_early);
     if (c == NULL)
         return NULL;
@@ -350,6 +366,7 @@ void tls_free(struct tls *t)
     SSL_CTX_free(t->server);
     SSL_CTX_free(t->client);
     BIO_meth_free(t->method);
+    BIO_free(t->trust_at);
     buf_fini(&t->trust);
     free(t);
 }

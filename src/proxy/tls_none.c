@@ -19,6 +19,18 @@ void tls_write_bundle(const struct tls *t, struct buf *out)
     ensure(t == NULL);
 }
 
+bool tls_trust_some(struct tls *t)
+{
+    ensure(t == NULL);
+    return true;
+}
+
+bool tls_trust_is_there(const struct tls *t)
+{
+    ensure(t == NULL);
+    return true;
+}
+
 struct channel *tls_accept(struct tls *t, int fd, const struct host *host, const char *early,
                            size_t n_early)
 {

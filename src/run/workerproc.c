@@ -38,6 +38,7 @@ static const char *const passed_on[] = {
     "CODESPACE_SPILL_DIR",
     "CODESPACE_SPILL_MIB",
     "CODESPACE_WARM",
+    "CODESPACE_WARM_CREDENTIALS_SECS",
     "CODESPACE_DURABLE_IDLE_SECS",
 };
 

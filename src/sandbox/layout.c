@@ -98,11 +98,18 @@ void layout_args(struct plan *p, ...)
     va_end(ap);
 }
 
-/* The number, as text, of a new descriptor for `source` ("" = an empty file). */
+/* The number, as text, of a new descriptor for `source` (wire/plan). */
 static char *new_descriptor(struct plan *p, const char *source)
 {
     strv_add(&p->sources, source);
     return mem_printf("%zu", PLAN_FD_SOURCE + p->sources.len - 1);
+}
+
+void layout_text(struct plan *p, const char *text, const char *path)
+{
+    autofree char *source = mem_printf("=%s", text);
+    autofree char *fd = new_descriptor(p, source);
+    layout_args(p, "--perms", "0444", "--ro-bind-data", fd, path, NULL);
 }
 
 static void write_tmpfs(struct plan *p, const struct layout_item *it)

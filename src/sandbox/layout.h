@@ -84,6 +84,12 @@ void layout_fence(struct layout *l, const char *path);
  * LIMIT_EXCEEDED. */
 int layout_write(struct layout *l, struct plan *p, struct err *e);
 
+/* A read-only file with this text in the place of one that is there. */
+void layout_text(struct plan *p, const char *text, const char *path);
+
+/* The machine's name inside. */
+#define LAYOUT_HOSTNAME "codespace"
+
 /* Append words to the arguments of bubblewrap, up to a NULL. */
 void layout_args(struct plan *p, ...) __attribute__((sentinel));
 

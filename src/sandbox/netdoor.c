@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "sandbox/netca.h"
+#include "sandbox/nethosts.h"
 #include "sandbox/netinject.h"
 #include "sandbox/netns.h"
 #include "sandbox/netwho.h"
@@ -129,6 +130,7 @@ static int plan_door(const struct helper_request *r, struct plan *p, struct err 
     if (netinject_check(r, e) < 0)
         return -1;
     netca_plan(r, p);
+    nethosts_plan(p);
     if (names_are_unreachable())
         strv_addf(&p->masks, "%c%s", PLAN_MASK_FILE, RESOLV_CONF);
     jsonw_init(&w, &p->egress);
@@ -441,8 +443,11 @@ static void count_event(struct json_object *event, struct denial *list)
     const char *reason = json_str(json_get(event, "reason"));
     if (str_eq(name, "refused") && reason != NULL)
         count_refused(event, reason, list);
-    else if (str_eq(name, "name_mismatch") && json_object_get_boolean(json_get(event, "refused")))
-        count_refused(event, "name_mismatch", list);
+    else if (str_eq(name, "name_mismatch"))
+        count_refused(event,
+                      json_object_get_boolean(json_get(event, "refused")) ? "name_mismatch"
+                                                                          : "name_mismatch_seen",
+                      list);
     else if (str_eq(name, "dropped"))
         denial_count(list, "network.more", "");
 }

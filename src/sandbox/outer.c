@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -44,12 +45,25 @@ static int add(struct arrangement *a, int fd)
     return fd < 0 ? -errno : 0;
 }
 
+static int open_text(const char *text)
+{
+    autofd int fd = memfd_create("text", MFD_CLOEXEC);
+    int rc = fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+    if (rc == 0 && lseek(fd, 0, SEEK_SET) < 0)
+        rc = -errno;
+    if (rc < 0)
+        errno = -rc;
+    return rc < 0 ? -1 : steal_fd(&fd);
+}
+
 /* The place exactly as it is named: a link on the way means that somebody changed it after the
  * plan was made. */
 static int open_source(int root_fd, const char *path)
 {
     if (path[0] == '\0' || netca_is_source(path)) /* which comes later */
         return open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (path[0] == '=')
+        return open_text(path + 1);
     int fd = path_open_beneath(root_fd, path + 1, O_PATH, 0);
     if (fd < 0)
         errno = -fd;

@@ -60,8 +60,8 @@ static int check_size(const struct strv *argv, const struct strv *env, struct er
 static void add_isolation(struct plan *p, bool network)
 {
     layout_args(p, "--as-pid-1", "--unshare-user", "--unshare-pid", "--unshare-ipc",
-                "--unshare-uts", "--unshare-cgroup-try", "--hostname", "codespace", "--cap-drop",
-                "ALL", "--chdir", "/", NULL);
+                "--unshare-uts", "--unshare-cgroup-try", "--hostname", LAYOUT_HOSTNAME,
+                "--cap-drop", "ALL", "--chdir", "/", NULL);
     /* A network that is enabled was made already (sandbox/netdoor). */
     if (!network)
         layout_args(p, "--unshare-net", NULL);

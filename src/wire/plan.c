@@ -210,7 +210,8 @@ static int check_plan(const struct plan *p, struct err *e)
     if (p->sources.len > PLAN_SOURCES_MAX)
         return malformed(e, "sources", "more than PLAN_SOURCES_MAX");
     for (size_t i = 0; i < p->sources.len; i++) {
-        if (p->sources.items[i][0] != '\0' && p->sources.items[i][0] != '/')
+        char first = p->sources.items[i][0];
+        if (first != '\0' && first != '=' && first != '/')
             return malformed(e, "sources", "a path is not absolute");
     }
     if (p->groups.len % 3 != 0)

@@ -77,7 +77,8 @@ struct plan {
     char *cwd;
     struct strv argv;
     struct strv env;
-    struct strv sources; /* "" = an empty file; else a path to open without symbolic links */
+    struct strv sources; /* "" = an empty file; =TEXT = a file of this text; else a path to open
+                          * without symbolic links */
     struct strv guards;  /* pairs: a protected path that is not mounted, what it links to or "" */
     struct strv masks;   /* in the order of laying them: enum plan_mask, then the path */
     struct strv repositories; /* paths of every ".git" that was there; others are new */

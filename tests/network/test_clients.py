@@ -8,6 +8,33 @@ DNS = ("udp", "45.33.10.53", 53)
 SERVERS = "45.33.10.10"
 HELLO = "from the internet\n"
 
+# A server of the sandbox's own, and a client that asks for it through the door.
+UPGRADE = """
+import os, socket, threading
+def head(sock):
+    data = b""
+    while b"\\r\\n\\r\\n" not in data:
+        data += sock.recv(1) or exit("cut in a head")
+    return data
+def serve():
+    with server.accept()[0] as sock:
+        if b"upgrade: x" in head(sock).lower():
+            sock.sendall(b"HTTP/1.1 101 So\\r\\nConnection: upgrade\\r\\nUpgrade: x\\r\\n\\r\\n")
+            sock.sendall(b"<" + sock.recv(5) + b">")
+        else:
+            sock.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n")
+server = socket.create_server(("127.0.0.1", 3000))
+threading.Thread(target=serve, daemon=True).start()
+host, port = os.environ["HTTP_PROXY"].split("//")[1].split(":")
+sock = socket.create_connection((host, int(port)))
+sock.sendall(b"GET http://localhost:3000/ HTTP/1.1\\r\\nHost: localhost:3000\\r\\n"
+             b"Connection: upgrade\\r\\nUpgrade: x\\r\\n\\r\\n")
+status = head(sock).split()[1].decode()
+status == "101" or exit("status " + status)
+sock.sendall(b"hello")
+print(status, sock.makefile("rb").read().decode())
+"""
+
 
 class Clients(NetworkCase):
     def test_curl(self):
@@ -46,7 +73,7 @@ class Clients(NetworkCase):
         self.assert_left(DNS, ("tcp", SERVERS, 9418))
 
     def test_ssh(self):
-        script = ("import socket\ns = socket.create_connection(('example.test', 22), 20)\n"
+        script = ("import socket\ns = socket.create_connection(('example.test', 22), 60)\n"
                   "s.sendall(b'SSH-2.0-client\\r\\n')\nprint(s.recv(100).decode().strip())\n")
         self.assertEqual(self.sh("python3 -c \"%s\"" % script), "SSH-2.0-standin\n")
         self.assertEqual(self.internet.log()["hellos"], [[22, "SSH-2.0-client\r\n"]])
@@ -84,7 +111,7 @@ print({s.recv(100) for s in socks})
         self.assertEqual(self.internet.log()["hellos"], [[5432, "x"]] * 1000)
 
     def test_database(self):
-        script = ("import socket\ns = socket.create_connection(('example.test', 5432), 20)\n"
+        script = ("import socket\ns = socket.create_connection(('example.test', 5432), 60)\n"
                   "s.sendall(b'select 1')\nprint(s.recv(100).decode().strip())\n")
         self.assertEqual(self.sh("python3 -c \"%s\"" % script), "database says hello\n")
 
@@ -127,6 +154,18 @@ print({s.recv(100) for s in socks})
         script = "require('dns').resolve4('example.test', (e, a) => console.log(e || a[0]))"
         self.assertRegex(self.sh('node -e "%s"' % script), r"^198\.1[89]\.")
 
+    def test_names_of_the_hosts_own_file(self):
+        """They are reached like any other, and nobody inside goes by them past the rules."""
+        self.start({"allow": ["written.test"]})
+        get = ("python3 -c \"import socket; s = socket.create_connection(('%s', 80)); "
+               "s.sendall(b'GET /file.txt HTTP/1.0\\r\\nHost: %s\\r\\n\\r\\n'); "
+               "print(s.makefile().read())\"")
+        self.assertIn(HELLO, self.sh(get % ("written.test", "written.test")))
+        self.assertRegex(self.sh("getent ahosts written.test"), r"^198\.1[89]\.")
+        self.sh("getent hosts bad.test", code=2)
+        self.assertIn(("network.not_allowed", "name bad.test"), self.denials())
+        self.sh("getent hosts localhost && getent hosts $(uname -n)")
+
     def test_a_network_for_each_command(self):
         self.start(network_scope="command")
         for _ in range(3):
@@ -140,6 +179,11 @@ print({s.recv(100) for s in socks})
                   "curl -sS http://127.0.0.1:3000/cert.pem | head -1")
         self.assertEqual(self.sh(script), "-----BEGIN CERTIFICATE-----\n" * 2)
         self.assertEqual(self.left(), set())
+
+    def test_an_own_server_that_upgrades(self):
+        with open(self.ws + "/upgrade.py", "w") as out:
+            out.write(UPGRADE)
+        self.assertEqual(self.sh("python3 upgrade.py"), "101 <hello>\n")
 
     def test_many_to_an_own_server(self):
         """More connections, one after another, than there are sockets for them."""

@@ -161,3 +161,41 @@ class Credentials(NetworkCase):
             self.assertNotIn(self.file, message)
         self.assertFalse(os.path.exists(self.ws + "/ran"))
         self.assertEqual(self.left(), set())
+
+
+class Old(NetworkCase):
+    """A credential that a command prints is asked for when a sandbox is made, so a kept one must not
+    grow old."""
+
+    COUNT = """#!/bin/sh
+n=$(cat %s/asked 2>/dev/null || echo 0)
+echo $((n + 1)) > %s/asked.new && mv %s/asked.new %s/asked
+echo "Bearer $((n + 1))"
+"""
+
+    def start(self, secs):
+        program = self.dir + "/token-of"
+        with open(program, "w") as out:
+            out.write(self.COUNT % ((self.dir,) * 4))
+        os.chmod(program, 0o700)
+        os.environ["CODESPACE_WARM_CREDENTIALS_SECS"] = secs
+        self.addCleanup(os.environ.pop, "CODESPACE_WARM_CREDENTIALS_SECS")
+        super().start(egress={**self.EGRESS, "inject": [
+            {"host": "example.test", "header": "Authorization", "command": [program]}]})
+
+    def value(self):
+        self.internet.ask(op="clear")
+        self.sh("curl -sS -o /dev/null http://example.test/file.txt")
+        (_, _, value), = self.internet.log()["requests"]
+        return value
+
+    def test_a_kept_sandbox_that_is_too_old_takes_no_commands(self):
+        self.start(secs="1")
+        self.warm_up()
+        first = self.value()
+        self.until(lambda: self.value() != first, "another sandbox")
+
+    def test_a_younger_one_takes_them(self):
+        self.start(secs="600")
+        self.warm_up()
+        self.assertEqual(len({self.value() for _ in range(3)}), 1)

@@ -112,6 +112,48 @@ class RulesCase(NetworkCase):
         return [line for line in self.server.lines[seen:] if "signal 10" in line][0]
 
 
+class Ledger(RulesCase):
+    def changes(self):
+        listed = self.tool("list_operations", kind="egress")["operations"]
+        self.assertEqual({(c["kind"], c["status"], c["workspace_id"]) for c in listed},
+                         {("egress", "applied", "Work_1.x")} if listed else set())
+        return [c["rules"] for c in reversed(listed)]
+
+    def test_changes_of_the_operator_are_in_it(self):
+        self.start()
+        self.sh("true")
+        self.assertEqual(self.changes(), [])
+        self.loop(BOTH)
+        self.assertEqual(self.next_of(), "200 403 ")  # it runs
+        self.put({"allow": ["registry.test"], "deny": ["evil.test"]})
+        self.assertEqual(self.put({"allow": ["not a host"]}).status, 400)
+        self.assertEqual(self.put({"allow": []}, token=CALLER).status, 403)
+        first, = self.changes()
+        running = first.pop("running_with_these"), first.pop("running_with_others")
+        self.assertEqual(running, (1, 0))
+        self.assertEqual((first["by"], sorted(first["changed"])),
+                         ("the operator's token", ["allow", "deny"]))
+        self.rewrite(egress={"allow": ["example.test"], "deny": ["evil.test"], "methods": ["GET"]})
+        self.until(lambda: len(self.changes()) == 2, "the second change")
+        second = self.changes()[1]
+        self.assertEqual((second["by"], sorted(second["changed"])),
+                         ("the configuration file, read again", ["allow", "methods"]))
+        whole = self.tool("operation_status", operation_id=self.tool(
+            "list_operations", kind="egress")["operations"][0]["operation_id"])
+        self.assertEqual((whole["rules"], whole["revertible"]), (second, False))
+        self.assertNotIn("registry.test", str(self.changes()))
+        self.stop_loops()
+
+    def test_no_call_makes_or_reverts_one(self):
+        self.start()
+        self.put({"allow": []})
+        made, = self.tool("list_operations", kind="egress")["operations"]
+        answer = self.ask("POST", "/mcp", call("revert_operation", workspace_id="Work_1.x",
+                                               operation_id=made["operation_id"])).json["result"]
+        self.assertIn("OPERATION_NOT_REVERTIBLE", str(answer))
+        self.assertEqual(len(self.changes()), 1)
+
+
 class Rules(RulesCase):
     def check_next_command(self):
         self.assertEqual(self.sh(BOTH), "200 403 ")

@@ -12,7 +12,7 @@ s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.connect(("%s", %d))
 s.send(b"x")
 try:
-    s.settimeout(20)
+    s.settimeout(60)
     s.recv(1)
 except ConnectionRefusedError:
     print("refused", flush=True)
@@ -52,17 +52,36 @@ class Told(NetworkCase):
         self.assertEqual(len(found), 1, (rule, what, self.done.get("denials")))
         return found[0]
 
-    def by(self, run, rule, what, program):
+    def test_another_name_in_a_tunnel(self):
+        """Let through or not, it is told."""
+        other = ("curl -sS --cacert cert.pem --connect-to registry.test:443:example.test:443 "
+                 "https://registry.test/file.txt")
+        for fronting, code, rule in (("log", 0, "network.name_mismatch_seen"),
+                                     ("refuse", 35, "network.name_mismatch")):
+            self.stop()
+            self.start(egress={"allow": ["example.test"], "fronting": fronting})
+            for _ in range(2):  # cold, and perhaps warm
+                self.sh(other, code=code)
+                self.assertTrue(self.told(rule, "CONNECT example.test:443")["meaning"])
+            self.warm_up()
+            self.sh(other, code=code)
+            self.told(rule, "CONNECT example.test:443")
+            self.sh("curl -sS -o /dev/null --cacert cert.pem https://example.test/file.txt")
+            self.assertEqual(self.done.get("denials", []), [])
+
+    def by(self, run, rule, what, program, others=False):
         """Who was refused. On a machine that is busy a process may have gone before it is looked at,
         and is then not told; one that is told is right."""
-        for _ in range(20):
+        def found():
             run()
             process = self.told(rule, what).get("process")
-            if process is not None:
-                self.assertTrue(process["program"].startswith(program), process)
-                self.assertGreater(process["pid"], 1)
-                return process
-        self.fail("nobody was found in 20 commands")
+            if process is None or (others and not process["others"]):
+                return False
+            self.assertTrue(process["program"].startswith(program), process)
+            self.assertGreater(process["pid"], 1)
+            return True
+        self.until(found, "nobody was found, or one of many alone")
+        return self.told(rule, what)["process"]
 
     def each_kind(self):
         """A command of a sandbox of its own, and one of a warm one."""
@@ -116,8 +135,8 @@ class Told(NetworkCase):
     def test_two_processes(self):
         self.start()
         curl = "curl -s -o /dev/null http://evil.test/;"
-        self.by(lambda: self.sh(8 * curl + "true"), "network.not_allowed", "GET evil.test:80", "curl")
-        self.assertTrue(self.told("network.not_allowed", "GET evil.test:80")["process"]["others"])
+        self.by(lambda: self.sh(8 * curl + "true"), "network.not_allowed", "GET evil.test:80", "curl",
+                others=True)
         self.assertEqual(self.told("network.not_allowed", "GET evil.test:80")["count"], 8)
 
     def test_who_is_gone_is_not_guessed(self):
@@ -126,7 +145,10 @@ class Told(NetworkCase):
         shooter = ("import socket, os\n"
                    "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
                    "s.sendto(b'x', ('203.0.113.7', 7)); os._exit(0)\n")
-        self.python(shooter)
+        # What a command does as its last act may be told too late: it has an answer to wait for.
+        with open(self.ws + "/script.py", "w") as f:
+            f.write(shooter)
+        self.sh("python3 script.py; curl -s -o /dev/null http://evil.test/; true")
         self.assertEqual(self.told("network.udp", "UDP 203.0.113.7:7")["count"], 1)
         self.sh("cp $(command -v curl) 'a b\"@1+ c' && './a b\"@1+ c' -s -o /dev/null "
                 "http://evil.test/; true")

@@ -21,7 +21,7 @@ class Walls(NetworkCase):
 
     def test_connecting_by_address(self):
         for address in ("45.33.10.66", "10.0.0.5", "169.254.169.254", "198.18.77.77"):
-            got = self.attempt("socket.create_connection(('%s', 80), 20).recv(1)" % address)
+            got = self.attempt("socket.create_connection(('%s', 80), 60).recv(1)" % address)
             self.assertEqual(got, "ECONNRESET")
             self.assertIn("network.not_allowed", {rule for rule, _ in self.denials()})
         self.assertEqual(self.left(), set())
@@ -53,13 +53,13 @@ class Walls(NetworkCase):
 
     def test_datagrams(self):
         got = self.attempt("s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
-                           "s.connect(('45.33.10.66', 9999)); s.send(b'x'); s.settimeout(20); "
+                           "s.connect(('45.33.10.66', 9999)); s.send(b'x'); s.settimeout(60); "
                            "s.recv(1)")
         self.assertEqual(got, "ECONNREFUSED")
         self.assertEqual(self.left(), set())
 
     def test_ipv6(self):
-        got = self.attempt("socket.create_connection(('2001:db8::1', 80), 20)")
+        got = self.attempt("socket.create_connection(('2001:db8::1', 80), 60)")
         self.assertEqual(got, "ENETUNREACH")
         self.assertEqual(self.left(), set())
 
@@ -82,7 +82,7 @@ class Walls(NetworkCase):
                 "python3 -c \"%s\"" % (
                     "import socket, struct\n"
                     "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
-                    "s.settimeout(20)\n"
+                    "s.settimeout(60)\n"
                     "q = struct.pack('!6H', 7, 256, 1, 0, 0, 0) + b'\\x06secret\\x04evil\\x04test\\0'"
                     " + struct.pack('!2H', 16, 1)\n"
                     "for to in ('45.33.10.53', '45.33.10.66', '127.0.0.1'):\n"
@@ -123,7 +123,7 @@ for host in ("example.test.evil.test", "example.test@evil.test", "0x2d.33.10.66"
              "evil.test\\0.example.test", "example.test.evil.test.", "45.33.10.66",
              "evil.test#.example.test", "evil.test\\\\.example.test"):
     for line in ("GET http://%s/ HTTP/1.1", "CONNECT %s:80 HTTP/1.1"):
-        sock = socket.create_connection(("127.0.0.1", 880), 20)
+        sock = socket.create_connection(("127.0.0.1", 880), 60)
         head = line % host + "\\r\\nHost: example.test\\r\\nConnection: close\\r\\n\\r\\n"
         sock.sendall(head.encode("latin-1"))
         print(sock.recv(9999).decode("latin-1").splitlines()[0])
@@ -185,7 +185,7 @@ class Host(NetworkCase):
             "until curl -sf http://localhost:%d/cert.pem >/dev/null; do :; done; "
             "touch up; until [ -e stop ]; do sleep 0.05; done" % (port, port))
         self.until(lambda: os.path.exists(self.ws + "/up"), "the command's server")
-        with socket.create_connection(("127.0.0.1", port), 20) as sock:
+        with socket.create_connection(("127.0.0.1", port), 60) as sock:
             sock.sendall(b"GET /cert.pem HTTP/1.0\r\n\r\n")
             data = b""
             while chunk := sock.recv(65536):

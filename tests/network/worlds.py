@@ -70,6 +70,7 @@ class Internet:
             subprocess.run(["ip"] + argv, check=True)
         mount("none", "/", MS_REC | MS_PRIVATE)
         mount(self.folder + "/resolv.conf", os.path.realpath("/etc/resolv.conf"), MS_BIND)
+        mount(self.folder + "/hosts", os.path.realpath("/etc/hosts"), MS_BIND)
         self.ask(op="link", name="in")
         return self
 
@@ -80,6 +81,8 @@ class Internet:
             out.write("from the internet\n")
         with open(self.folder + "/resolv.conf", "w") as out:
             out.write("nameserver 45.33.10.53\n")
+        with open(self.folder + "/hosts", "w") as out:
+            out.write("127.0.0.1 localhost\n45.33.10.10 written.test\n45.33.10.66 bad.test\n")
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
              "/CN=example.test", "-addext", "subjectAltName=DNS:example.test,DNS:registry.test",
@@ -146,7 +149,7 @@ class Internet:
 
     def __exit__(self, *_):
         self.control.sendall(b'{"op":"stop"}\n')
-        self.process.wait(30)
+        self.process.wait(90)
         self.control.close()
         shutil.rmtree(self.folder)
 
@@ -243,7 +246,7 @@ class NetworkCase(unittest.TestCase):
 
     def until(self, is_so, what):
         """Wait for something that has no event of its own."""
-        end = time.monotonic() + 40
+        end = time.monotonic() + 90
         while not is_so():
             self.assertLess(time.monotonic(), end, what)
             time.sleep(0.005)

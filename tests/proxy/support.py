@@ -14,7 +14,7 @@ import threading
 import unittest
 
 PROXY = os.environ.get("CODESPACE_TEST_PROXY", "")
-DEADLINE_S = 20
+DEADLINE_S = 90
 LOOPBACK = ["127.0.0.0/8", "::1"]
 
 
@@ -32,10 +32,11 @@ class Proxy:
     """One running program. `policy` is the policy document."""
 
     def __init__(self, policy, nameserver=None, listeners=None, prepare=None, inject=None,
-                 trust=None):
+                 trust=None, limits=()):
         """`listeners`: pairs of option and socket, which are taken; one door if there are none.
         `inject`: the credentials, as the text that the helper hands over. `trust`: the system's
-        certificates; then `bundle` is what the proxy gives to the sandbox."""
+        certificates; then `bundle` is what the proxy gives to the sandbox. `limits`: time limits
+        that are shorter than the program's."""
         if listeners is None:
             listeners = [("--listen-fd", listener())]
         self.port = listeners[0][1].getsockname()[1]
@@ -58,6 +59,8 @@ class Proxy:
             argv += [name, str(fd)]
         for address in [nameserver] if isinstance(nameserver, str) else nameserver or []:
             argv += ["--nameserver", address]
+        for limit in limits:
+            argv += ["--limit", limit]
         writer = threading.Thread(target=self._write, args=(policy_w, json.dumps(policy).encode()))
         writer.start()
         if inject is not None:  # fits into the pipe

@@ -6,7 +6,7 @@ import queue
 import socket
 import threading
 
-from support import ProxyTest, echo_head
+from support import DEADLINE_S, ProxyTest, echo_head
 
 ALLOW = {"allow": ["127.0.0.1"]}
 
@@ -133,6 +133,22 @@ class Forwarding(ProxyTest):
         for _ in range(2):
             self.assertEqual(client.send(get(origin)).response().body, b"".join(parts))
         self.assertEqual(origin.count, 1)
+
+    def test_large_chunks_to_a_client_that_reads_slowly(self):
+        """What waits on the way to it comes before what came later, also at the end of a chunk."""
+        parts = [bytes([65 + i]) * ((1 << 20) + 77 * i) for i in range(16)]
+
+        def serve(client):
+            client.read_until(b"\r\n\r\n")
+            client.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for part in parts:
+                client.send(b"%x\r\n" % len(part) + part + b"\r\n")
+            client.send("0\r\n\r\n")
+
+        proxy, origin = self.proxy(ALLOW), self.origin(serve)
+        client = self.client(proxy)
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        self.assertEqual(client.send(get(origin)).response().body, b"".join(parts))
 
     def test_body_until_the_end_of_the_connection(self):
         def serve(client):
@@ -329,9 +345,9 @@ class Failures(ProxyTest):
 
         proxy, origin = self.proxy(ALLOW), self.origin(serve)
         client = proxy.connect().send(get(origin, "/", "POST", "Content-Length: 9\r\n", "x"))
-        self.assertTrue(begun.wait(20))
+        self.assertTrue(begun.wait(DEADLINE_S))
         client.reset()
-        self.assertTrue(ended.wait(20))
+        self.assertTrue(ended.wait(DEADLINE_S))
 
     def test_half_closed_client_gets_its_answer(self):
         proxy, origin = self.proxy(ALLOW), self.origin()
@@ -442,7 +458,7 @@ class Refusals(ProxyTest):
                 client.send(get(origin, "/", "POST", "Transfer-Encoding: chunked\r\n", body))
                 self.assertEqual(client.response().status, 400)
                 self.assertTrue(client.half_close().closed())
-                self.assertFalse(seen.get(timeout=20).endswith(b"0\r\n\r\n"))
+                self.assertFalse(seen.get(timeout=DEADLINE_S).endswith(b"0\r\n\r\n"))
 
     def test_hosts_that_are_none(self):
         proxy = self.proxy({"allow": ["*", "allowed.test"]})
@@ -513,7 +529,7 @@ class Clients(ProxyTest):
                 self.assertEqual(client.send(get(origin)).response().status, 200)
         finally:
             stop.set()
-            thread.join(20)
+            thread.join(DEADLINE_S)
 
     def test_a_client_that_does_not_read_holds_up_nobody(self):
         data = b"x" * (16 << 20)

@@ -143,18 +143,15 @@ class Intercept(ProxyTest):
         self.start()
         data = os.urandom(1 << 20) * 6
         client = self.secure()
-        writer = threading.Thread(target=lambda: client.send(
-            self.get(method="POST", headers="Content-Length: %d\r\n" % len(data)).encode() + data))
-        writer.start()
+        # The server answers when it has all. (One TLS session is not for two threads.)
+        client.send(self.get(method="POST", headers="Content-Length: %d\r\n" % len(data)).encode()
+                    + data)
         self.assertTrue(client.response().body.endswith(data))
-        writer.join()
         chunked = b"".join(b"%x\r\n%s\r\n" % (len(part), part)
                            for part in (data[:70000], data[:1], data[:300000])) + b"0\r\n\r\n"
-        writer = threading.Thread(target=lambda: client.send(
-            self.get(method="PUT", headers="Transfer-Encoding: chunked\r\n").encode() + chunked))
-        writer.start()
+        client.send(self.get(method="PUT", headers="Transfer-Encoding: chunked\r\n").encode()
+                    + chunked)
         self.assertTrue(client.response().body.endswith(data[:300000]))
-        writer.join()
         self.assertEqual(self.server.count, 1)
 
     def test_a_client_that_reads_slowly(self):
@@ -349,6 +346,29 @@ class Intercept(ProxyTest):
         self.start()
         answer = self.secure().send(self.get()).response()
         self.assertEqual((answer.status, answer.json()["reason"]), (502, "tls_failed"))
+
+    def test_a_server_that_never_finishes_its_handshake(self):
+        over = threading.Event()
+        self.server = self.origin(lambda client: (client.read(5), over.wait(DEADLINE_S)))
+        self.addCleanup(over.set)  # before the origin waits for its threads
+        self.start(limits=["DIAL=200"])
+        client = self.secure()
+        for _ in range(2):  # the client may go on
+            answer = client.send(self.get()).response()
+            self.assertEqual((answer.status, answer.json()["reason"]), (504, "tls_timeout"))
+            self.assertIn("LOOP_DIAL", answer.json()["message"])
+            self.assertNotIn("e3-secret", answer.body.decode())
+
+    def test_a_large_trust_store(self):
+        """It is parsed over many turns; who comes meanwhile waits for the end of it, where the
+        authority is that is needed."""
+        trust = self.certs["b.test"] * 300 + self.certs["a.test"]
+        self.start(trust=trust)
+        clients = [self.secure() for _ in range(8)]
+        for client in clients:
+            client.send(self.get())
+        for client in clients:
+            self.assertIn(VALUE.encode(), client.response().body)
 
     def test_a_server_that_is_not_there(self):
         port = self.server.port

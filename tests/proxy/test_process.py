@@ -182,6 +182,17 @@ class Start(ProxyTest):
             self.assertEqual((result.returncode, result.stderr), (0, b""))
             self.assertTrue(result.stdout.startswith(text))
 
+    def test_limits(self):
+        sock = listener()
+        self.addCleanup(sock.close)
+        fd = str(sock.fileno())
+        rest = ("--listen-fd", fd, "--status-fd", fd, "--life-fd", fd)
+        for limit in ("DIAL=10001", "DIAL=0", "DIAL", "SLEEP=1"):
+            code, errors = self.run_proxy("--policy-fd", "POLICY", *rest, "--limit", limit,
+                                          fds=(sock.fileno(),))
+            self.assertEqual(code, 64)
+            self.assertIn('--limit: "%s"' % limit, errors)
+
     def test_policy(self):
         sock = listener()
         self.addCleanup(sock.close)

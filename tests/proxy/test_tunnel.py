@@ -7,7 +7,7 @@ import socket
 import ssl
 import struct
 
-from support import ProxyTest
+from support import DEADLINE_S, ProxyTest
 
 ALLOW = {"allow": ["127.0.0.1"]}
 NAMED = {"allow": ["*.test"], "private": ["127.0.0.0/8"]}
@@ -81,7 +81,7 @@ class Connect(TunnelTest):
         client = self.tunnel(proxy, origin.port)
         self.assertEqual(client.read_all(), b"done")
         client.send("still here").half_close()
-        self.assertEqual(got.get(timeout=20), b"still here")
+        self.assertEqual(got.get(timeout=DEADLINE_S), b"still here")
 
     def test_reset_passes_through(self):
         begun, ended = queue.Queue(), queue.Queue()
@@ -95,9 +95,9 @@ class Connect(TunnelTest):
 
         proxy, origin = self.proxy(ALLOW), self.origin(serve)
         client = self.tunnel(proxy, origin.port).send("x")
-        self.assertEqual(begun.get(timeout=20), b"x")
+        self.assertEqual(begun.get(timeout=DEADLINE_S), b"x")
         client.reset()
-        self.assertEqual(ended.get(timeout=20), "reset")
+        self.assertEqual(ended.get(timeout=DEADLINE_S), "reset")
 
     def test_large_amounts_both_ways_at_once(self):
         data = os.urandom(8 << 20)

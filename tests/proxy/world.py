@@ -46,7 +46,7 @@ def route_stand_ins():
 def make(request):
     sock = socket.socket(
         socket.AF_INET, socket.SOCK_STREAM if request["kind"] == "tcp" else socket.SOCK_DGRAM)
-    sock.settimeout(20)
+    sock.settimeout(90)
     where = (request["host"], request["port"])
     if request["op"] == "connect":
         sock.connect(where)

@@ -175,7 +175,10 @@ static void build_version(const char *path, int version)
         assert_int_equal(sqlite3_exec(db,
                                       "INSERT INTO operations(operation_id, workspace_id, kind,"
                                       " fingerprint, status, created_ms) VALUES('op-old', 'w',"
-                                      " 'patch', 'f', 'unknown', 1)",
+                                      " 'patch', 'f', 'unknown', 1);"
+                                      "INSERT INTO operation_changes VALUES(1, 0, 'a', 'add', '',"
+                                      " '', 0);"
+                                      "INSERT INTO operation_inverses VALUES(1, 4, x'00')",
                                       NULL, NULL, NULL),
                          SQLITE_OK);
     sqlite3_close(db);
@@ -193,6 +196,10 @@ static void test_every_older_version_is_migrated(void **state)
         fixture_open(f);
         assert_int_equal(fixture_number(f, "PRAGMA user_version"), ledger_schema_version());
         assert_int_equal(fixture_number(f, "SELECT count(*) FROM operations"), v >= 1);
+        assert_int_equal(fixture_number(f, "SELECT count(*) FROM operation_changes"), v >= 1);
+        assert_int_equal(fixture_number(f, "SELECT count(*) FROM operation_inverses"), v >= 1);
+        assert_int_equal(fixture_number(f, "SELECT count(*) FROM pragma_foreign_key_check"), 0);
+        assert_int_equal(fixture_number(f, "PRAGMA foreign_keys"), 1);
         fixture_add_operations(f, 1);
         fixture_close(f);
         autofree char *got = schema_of(f->path);

@@ -419,6 +419,37 @@ static void test_a_plan_and_its_row_come_together(void **state)
     assert_int_equal(e.code, ERR_OPERATION_KEY_CONFLICT);
 }
 
+/* Many rows go into one statement; all numbers around that are there, in order. */
+static void test_plans_of_any_length(void **state)
+{
+    struct fixture *f = *state;
+    static const size_t lengths[] = {0, 1, 31, 32, 33, 64, 97};
+    for (size_t k = 0; k < ARRAY_LEN(lengths); k++) {
+        struct patch_change changes[97];
+        char paths[97][8];
+        struct err e = {0};
+        autorecord r = {0};
+        autorecord seen = {0};
+        for (size_t i = 0; i < lengths[k]; i++) {
+            snprintf(paths[i], sizeof(paths[i]), "p%zu", i);
+            changes[i] = change(paths[i], (enum patch_kind)(i % 4), "sha256:1", "sha256:2");
+            changes[i].fuzzy = i % 3 == 0;
+        }
+        const struct op_plan planned = {changes, lengths[k], "undo", 4};
+        const struct op_request q = patch_request("w", NULL, "f");
+        assert_int_equal(opstore_begin_planned(f->l, &q, &planned, LEDGER_LAZY, &r, &e), 0);
+        assert_int_equal(opstore_get(f->l, r.operation_id, &seen, &e), 0);
+        assert_int_equal(seen.n_changes, lengths[k]);
+        for (size_t i = 0; i < lengths[k]; i++) {
+            assert_string_equal(seen.changes[i].path, paths[i]);
+            assert_int_equal(seen.changes[i].kind, i % 4);
+            assert_string_equal(seen.changes[i].before, "sha256:1");
+            assert_string_equal(seen.changes[i].after, "sha256:2");
+            assert_int_equal(seen.changes[i].fuzzy, i % 3 == 0);
+        }
+    }
+}
+
 static void test_what_came_to_nothing_is_recorded_at_once(void **state)
 {
     struct fixture *f = *state;
@@ -465,6 +496,37 @@ static void test_ids_of_the_caller(void **state)
     assert_int_equal(e.code, ERR_LEDGER_FAILED);
 }
 
+/* New egress rules: finished from the start, in lists by their kind, and nothing undoes them. */
+static void test_new_rules(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    struct buf inverse = BUF_INIT;
+    const char *rules = "{\"by\":\"the operator's token\",\"changed\":[\"allow\"]}";
+    const struct op_request q = {
+        .kind = OP_EGRESS, .workspace_id = "w", .fingerprint = "", .rules = rules};
+    const struct op_outcome outcome = {.status = OP_APPLIED, .reason = "one has not"};
+    autorecord r = {0}, seen = {0};
+    struct op_page page = {0};
+    assert_int_equal(opstore_record(f->l, &q, &outcome, LEDGER_DURABLE, &r, &e), 0);
+    assert_string_equal(r.rules, rules);
+    assert_int_equal(opstore_get(f->l, r.operation_id, &seen, &e), 0);
+    assert_int_equal(seen.kind, OP_EGRESS);
+    assert_int_equal(seen.status, OP_APPLIED);
+    assert_string_equal(seen.rules, rules);
+    assert_string_equal(seen.reason, "one has not");
+    assert_true(seen.finished_ms != 0);
+    assert_int_equal(opstore_inverse(f->l, r.operation_id, &inverse, &e), -1);
+    assert_int_equal(e.code, ERR_OPERATION_NOT_REVERTIBLE);
+    const struct op_filter all = {.kind = OP_EGRESS}, patches = {.kind = OP_PATCH};
+    assert_int_equal(opstore_list(f->l, &all, &page, &e), 0);
+    assert_int_equal(page.n, 1);
+    op_page_fini(&page);
+    assert_int_equal(opstore_list(f->l, &patches, &page, &e), 0);
+    assert_int_equal(page.n, 0);
+    op_page_fini(&page);
+}
+
 UNIT_MAIN(TEST(test_a_new_operation_is_unknown_and_unfinished), TEST(test_keys_replay_and_conflict),
           TEST(test_a_replay_tells_the_whole_story), TEST(test_a_long_key_is_refused_by_name),
           TEST(test_outcomes_are_recorded_once), TEST(test_a_plan_keeps_changes_and_inverse),
@@ -473,5 +535,6 @@ UNIT_MAIN(TEST(test_a_new_operation_is_unknown_and_unfinished), TEST(test_keys_r
           TEST(test_signals_and_refusals_have_no_exit_code),
           TEST(test_running_commands_are_lost_with_their_gateway),
           TEST(test_look_ups_need_what_exists), TEST(test_lists_come_in_pages_newest_first),
-          TEST(test_a_plan_and_its_row_come_together),
-          TEST(test_what_came_to_nothing_is_recorded_at_once), TEST(test_ids_of_the_caller))
+          TEST(test_a_plan_and_its_row_come_together), TEST(test_plans_of_any_length),
+          TEST(test_what_came_to_nothing_is_recorded_at_once), TEST(test_ids_of_the_caller),
+          TEST(test_new_rules))

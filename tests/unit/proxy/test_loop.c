@@ -3,6 +3,7 @@
 #include "proxy/loop.h"
 #include "sys/fd.h"
 
+#include <errno.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -55,6 +56,26 @@ static void test_limits(void **state)
     assert_int_equal(order[0], 2);
     assert_int_equal(order[1], 3);
     assert_true(list_empty(&second.node));
+}
+
+static void test_limits_can_be_shorter(void **state)
+{
+    (void)state;
+    assert_int_equal(loop_set_limit(&loop, "DIAL=200"), 0);
+    timer_init(&first, expired);
+    timer_start(&loop, &first, LOOP_DIAL);
+    assert_int_equal(first.due_ms, loop.now_ms + 200);
+    timer_stop(&first);
+    assert_int_equal(loop_set_limit(&loop, "DIAL=10000"), 0);
+    assert_int_equal(loop_set_limit(&loop, "HALF_QUIET=1"), 0);
+    for (const char *const *bad =
+             (const char *const[]){"DIAL=10001", "DIAL=0", "DIAL=", "DIAL=1s", NULL};
+         *bad; bad++)
+        assert_int_equal(loop_set_limit(&loop, *bad), -ERANGE);
+    for (const char *const *bad =
+             (const char *const[]){"", "=1", "DIAL", "DIALS=1", "dial=1", NULL};
+         *bad; bad++)
+        assert_int_equal(loop_set_limit(&loop, *bad), -ENOENT);
 }
 
 static void test_starting_again_moves_the_limit(void **state)
@@ -127,6 +148,6 @@ static void test_events_of_closed_sources_are_dropped(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
-UNIT_MAIN(CASE(test_limits), CASE(test_starting_again_moves_the_limit),
-          CASE(test_deferred_work_runs_once_a_turn),
+UNIT_MAIN(CASE(test_limits), CASE(test_limits_can_be_shorter),
+          CASE(test_starting_again_moves_the_limit), CASE(test_deferred_work_runs_once_a_turn),
           CASE(test_events_of_closed_sources_are_dropped))

@@ -15,6 +15,7 @@ static void make(struct plan *p)
     strv_add(&p->env, "A=b");
     strv_add(&p->sources, "");
     strv_add(&p->sources, "/w");
+    strv_add(&p->sources, "=a text\n");
     strv_add(&p->guards, "/w/.git");
     strv_add(&p->guards, "");
     strv_add(&p->masks, "f/w/secret");
