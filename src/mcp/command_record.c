@@ -179,11 +179,14 @@ static void on_page(void *user, const struct run_page *page, const struct err *f
         end(r, &(struct op_end){.status = OP_LOST}, failure->message);
         return;
     }
-    const struct run_status *s = &page->status;
-    if (s->state == RUN_RUNNING) {
+    if (page->status.state == RUN_RUNNING)
         watch(r);
-        return;
-    }
+    else
+        command_record_ended(r, &page->status);
+}
+
+void command_record_ended(struct command_record *r, const struct run_status *s)
+{
     struct jsonw w;
     autobuf denials = BUF_INIT;
     jsonw_init(&w, &denials);

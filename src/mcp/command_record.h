@@ -53,8 +53,10 @@ const char *command_record_operation(const struct command_record *r);
 
 /* One of these follows `start`, once; the record is not the caller's afterwards. */
 
-/* It runs. */
+/* It runs; its end is waited for. */
 void command_record_started(struct command_record *r);
+/* It ran, and has ended like this: for a caller who has waited for that. */
+void command_record_ended(struct command_record *r, const struct run_status *s);
 /* It did not start. */
 void command_record_refused(struct command_record *r, const struct err *why);
 /* Nobody knows whether it started; `why` is a sentence. */

@@ -1,8 +1,10 @@
 /* mcp/tool_exec: exec_command.
  *
- * Two steps at the runner: start, and with wait_ms one read that waits for the end. Everything that
- * can be wrong with the arguments is found before the first, so that an error means: nothing ran.
- * A call cancelled between its start and its answer takes the process with it, because nobody was
+ * Two steps at the runner: start, and with wait_ms one read that waits for the end (which the start
+ * announces, so that a worker can answer both at once). The record of the command is held over the
+ * wait: most commands end in it, and then nobody else has to ask for the end. Everything that can
+ * be wrong with the arguments is found before the first, so that an error means: nothing ran. A
+ * call cancelled between its start and its answer takes the process with it, because nobody was
  * told its id yet.
  *
  * When the worker is lost between the two, or the answer is, nobody knows whether the command runs:
@@ -50,7 +52,8 @@ struct exec_call {
     size_t total; /* bytes of arguments and variables */
     char *process_id;
     const char *operation_key;
-    struct command_record *record; /* from the claim to the start */
+    struct command_record *record; /* from the claim to the start, or to the end of the wait */
+    struct run_read read;          /* the wait */
     char *operation_id;
     bool replayed;
     run_ticket ticket;
@@ -153,6 +156,7 @@ static int exec_admit(struct request *rq)
     x->waits = rq->session->patient || request_given(rq, "wait_ms");
     if (rq->session->patient)
         x->wait_ms = RUN_WAIT_MAX_MS;
+    x->read = (struct run_read){.wait_ms = x->wait_ms, .until_exit = true, .whole_chars = true};
     return 0;
 }
 
@@ -218,11 +222,19 @@ static void answer_unwaited(struct request *rq, const struct err *failure)
 
 static void await_end(struct request *rq);
 
+/* Nobody here waits for the end any more. */
+static void follow_record(struct exec_call *x)
+{
+    if (x->record != NULL)
+        command_record_started(steal(x->record));
+}
+
 static void on_waited(void *user, const struct run_page *page, const struct err *failure)
 {
     struct request *rq = user;
     struct exec_call *x = rq->state;
     if (failure != NULL) {
+        follow_record(x);
         answer_unwaited(rq, failure);
         return;
     }
@@ -231,6 +243,9 @@ static void on_waited(void *user, const struct run_page *page, const struct err 
         await_end(rq);
         return;
     }
+    if (x->record != NULL && page->status.state == RUN_EXITED)
+        command_record_ended(steal(x->record), &page->status);
+    follow_record(x);
     struct jsonw *w = request_answer(rq);
     jsonw_kstr(w, "process_id", x->process_id);
     jsonw_kstr(w, "dispatch_status", "confirmed");
@@ -246,19 +261,17 @@ static void on_started(void *user, const char *process_id, const struct err *fai
 {
     struct request *rq = user;
     struct exec_call *x = rq->state;
-    struct command_record *record = steal(x->record);
     x->ticket = 0;
     if (failure != NULL && failure->code == ERR_RUNNER_LOST && process_id != NULL) {
-        command_record_unknown(record, failure->message);
+        command_record_unknown(steal(x->record), failure->message);
         answer_unknown(rq, process_id, failure);
         return;
     }
     if (failure != NULL) {
-        command_record_refused(record, failure);
+        command_record_refused(steal(x->record), failure);
         request_fail_operation(rq, failure, x->operation_id);
         return;
     }
-    command_record_started(record);
     go_on(rq, process_id);
 }
 
@@ -267,6 +280,7 @@ static void go_on(struct request *rq, const char *process_id)
 {
     struct exec_call *x = rq->state;
     if (!x->waits) {
+        follow_record(x);
         answer_id(rq, process_id, "confirmed", NULL);
         return;
     }
@@ -277,11 +291,8 @@ static void go_on(struct request *rq, const char *process_id)
 static void await_end(struct request *rq)
 {
     struct exec_call *x = rq->state;
-    struct run_read read = {.process_id = x->process_id,
-                            .wait_ms = x->wait_ms,
-                            .until_exit = true,
-                            .whole_chars = true};
-    run_ticket ticket = runner_read(rq->server->runner, &read, on_waited, rq);
+    x->read.process_id = x->process_id;
+    run_ticket ticket = runner_read(rq->server->runner, &x->read, on_waited, rq);
     if (ticket != 0) /* 0: answered already, and the call is gone */
         x->ticket = ticket;
 }
@@ -320,6 +331,7 @@ static void exec_start(struct request *rq, struct command_record *record)
         .exclusive = x->exclusive,
         .exclusive_wait_ms = x->exclusive_wait_ms,
         .process_id = command_record_process(record),
+        .first = x->waits ? &x->read : NULL,
     };
     run_ticket ticket = runner_exec(rq->server->runner, &exec, on_started, rq);
     if (ticket != 0)
@@ -354,6 +366,8 @@ static void exec_cancel(struct request *rq)
 {
     struct exec_call *x = rq->state;
     runner_cancel(rq->server->runner, x->ticket);
+    if (x->process_id != NULL)
+        follow_record(x);
     if (x->record != NULL)
         command_record_unknown(steal(x->record), "the call was cancelled while it started");
     if (x->process_id != NULL && !x->replayed)

@@ -172,6 +172,14 @@ void msgs_exec(const struct run_exec *x, struct runmsg_exec *ret)
         buf_put(&ret->stdin_data, x->stdin_data, x->stdin_len);
 }
 
+void msgs_first(const struct run_read *first, uint64_t hold_ms, struct runmsg_exec *ret)
+{
+    msgs_read(first, &ret->first);
+    free(steal(ret->first.process_id));
+    ret->has_first = true;
+    ret->hold_ms = hold_ms;
+}
+
 void msgs_exec_from(struct runmsg_exec *m, struct run_exec *ret)
 {
     *ret = (struct run_exec){

@@ -14,7 +14,9 @@
 #include "wire/runmsg.h"
 
 void msgs_exec(const struct run_exec *x, struct runmsg_exec *ret);
-/* `ret->ws` is left to the caller. */
+/* The read that goes along; a part of the message of its own, because not every peer knows it. */
+void msgs_first(const struct run_read *first, uint64_t hold_ms, struct runmsg_exec *ret);
+/* `ret->ws` and `ret->first` are left to the caller. */
 void msgs_exec_from(struct runmsg_exec *m, struct run_exec *ret);
 
 /* A workspace of its own out of the message, its root opened. Errors: PROCESS_SPAWN_FAILED when the

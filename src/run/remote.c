@@ -87,13 +87,37 @@ static void meet(struct remote *r, const struct runmsg_welcome *w)
     r->worker_id = mem_strdup(w->worker_id);
     r->epoch = w->epoch;
     r->durable = w->durable;
+    r->level = w->level < RUNMSG_LEVEL ? w->level : RUNMSG_LEVEL;
+    free(steal(r->refused));
+}
+
+static void say_hello(struct remote *r, uint64_t level)
+{
+    struct runmsg m = {.request_id = mem_strdup("hello")};
+    struct runmsg_hello *data = runmsg_new_data(&m, RUNMSG_REQUEST, RUNMSG_HELLO);
+    *data = (struct runmsg_hello){.program = mem_strdup("codespace " CODESPACE_VERSION),
+                                  .level = level};
+    (void)link_send(&r->link, &m);
+    runmsg_fini(&m);
+}
+
+/* One that knows no level refuses a hello that has one, and goes on. One that refuses us for
+ * another reason does so again, or hangs up. */
+static bool greet_again(struct remote *r, const struct err *failure)
+{
+    if (r->refused != NULL || failure->code != ERR_INVALID_REQUEST)
+        return false;
+    r->refused = mem_strdup(failure->message);
+    say_hello(r, 0);
+    return true;
 }
 
 static void on_welcome(struct remote *r, const struct runmsg *m)
 {
     const struct runmsg_welcome *data = m->data;
     if (m->failed) {
-        lose(r, m->failure.message);
+        if (!greet_again(r, &m->failure))
+            lose(r, m->failure.message);
         return;
     }
     if (m->op != RUNMSG_HELLO || data->protocol != RUNMSG_PROTOCOL) {
@@ -131,7 +155,8 @@ static void on_message(void *owner, const char *text, size_t n)
 
 static void on_ended(void *owner, const char *why)
 {
-    lose(owner, why);
+    struct remote *r = owner;
+    lose(r, r->refused != NULL ? r->refused : why);
 }
 
 /* Take both descriptors and say hello. */
@@ -141,12 +166,9 @@ static int greet(struct remote *r, int *in, int *out)
     int rc = link_open(&r->link, r->loop, &r->anchor, in, out, &ops, r);
     if (rc < 0)
         return rc;
-    struct runmsg m = {.request_id = mem_strdup("hello")};
-    struct runmsg_hello *data = runmsg_new_data(&m, RUNMSG_REQUEST, RUNMSG_HELLO);
-    data->program = mem_strdup("codespace " CODESPACE_VERSION);
     r->state = REMOTE_GREETING;
-    (void)link_send(&r->link, &m);
-    runmsg_fini(&m);
+    free(steal(r->refused));
+    say_hello(r, RUNMSG_LEVEL);
     return 0;
 }
 
@@ -248,6 +270,7 @@ static void on_gone(struct anchor *a)
     free(r->socket);
     free(r->durable_dir);
     free(r->worker_id);
+    free(r->refused);
     free(r);
 }
 

@@ -17,6 +17,11 @@
  * connection to the same worker (worker_id) is made again, what was lost with it is found again;
  * `epoch` counts its connections, so another gateway in between is noticed.
  *
+ * An exec whose caller says which read follows (run_exec.first) takes that along, so that a command
+ * that ends within REMOTE_HOLD_MS costs one message each way: the page comes with the start and is
+ * kept for exactly that read, which is made from inside the answer. A worker that does not know
+ * this (RUNMSG_LEVEL) is asked in two steps.
+ *
  * Must not: know where the worker is; guess an end.
  */
 #ifndef CODESPACE_RUN_REMOTE_H
@@ -28,6 +33,9 @@
 
 /* A call that is not answered so long after its own waiting time is given up as lost. */
 #define REMOTE_ANSWER_MS 120000u
+/* A start is told at the latest so long after it, though its first read has no answer yet: what a
+ * second message costs is nothing beside a command that takes longer. */
+#define REMOTE_HOLD_MS 20u
 /* Calls that wait for an answer; the worker takes no more (SERVE_REQUESTS_MAX). */
 #define REMOTE_CALLS_MAX 1000u
 /* Ended processes that this side still knows, for the case that the worker is lost. */

@@ -106,11 +106,20 @@ static void tell_rules(struct call_out *c, struct runmsg_ruled *m)
     c->fn.rules(c->user, &outcome, NULL);
 }
 
+/* What is told may free the runner, whose memory is there until the loop turns. */
+static void tell_started(struct remote *r, struct call_out *c, struct runmsg_started *m)
+{
+    struct first_answer first = {c->process_id, &c->first, m->has_page ? &m->page : NULL};
+    r->first = c->has_first ? &first : NULL;
+    c->fn.exec(c->user, c->process_id, NULL);
+    r->first = NULL;
+}
+
 static void tell(struct remote *r, struct call_out *c, void *data)
 {
     switch (c->op) {
     case RUNMSG_EXEC:
-        c->fn.exec(c->user, c->process_id, NULL);
+        tell_started(r, c, data);
         return;
     case RUNMSG_READ:
         tell_page(c, data);
@@ -234,6 +243,13 @@ static struct call_out *find_call(struct remote *r, const char *request_id)
     return NULL;
 }
 
+/* An end that came with the start comes as no event. */
+static void take_end(struct remote *r, struct runmsg_started *m)
+{
+    if (m->has_page && m->page.status.state == RUN_EXITED)
+        known_end(&r->known, &m->page.status);
+}
+
 int calls_answer(struct remote *r, struct runmsg *m, struct err *e)
 {
     struct call_out *c = find_call(r, m->request_id);
@@ -252,6 +268,8 @@ int calls_answer(struct remote *r, struct runmsg *m, struct err *e)
         tell(r, &copy, m->data);
     else if (copy.op == RUNMSG_EXEC)
         terminate_silently(r, copy.process_id);
+    if (copy.op == RUNMSG_EXEC)
+        take_end(r, m->data);
     free(copy.process_id);
     return 0;
 }

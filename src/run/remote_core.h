@@ -13,6 +13,13 @@
 
 enum remote_state { REMOTE_STARTING, REMOTE_GREETING, REMOTE_UP, REMOTE_DOWN };
 
+/* A start that is being told, and what came with it. */
+struct first_answer {
+    const char *process_id;
+    const struct run_read *ask;
+    struct runmsg_page *page; /* NULL: it was not ready after REMOTE_HOLD_MS */
+};
+
 struct remote {
     struct runner base;
     uv_loop_t *loop;
@@ -35,7 +42,10 @@ struct remote {
     char *durable_dir; /* of a durable worker that we start when there is none */
     char *worker_id;   /* of the last welcome */
     uint64_t epoch;
-    bool durable; /* what it has outlives the connection */
+    bool durable;               /* what it has outlives the connection */
+    uint64_t level;             /* of what it understands (RUNMSG_LEVEL) */
+    char *refused;              /* why it did not take the first hello */
+    struct first_answer *first; /* while the caller of an exec is told */
     struct strv extra;
     uint64_t timeout_ms;
     bool freed;
@@ -61,7 +71,9 @@ struct call_out {
     bool sent;
     char *process_id;
     uint64_t cursor; /* of a read */
-    struct buf text; /* until it is sent */
+    bool has_first;
+    struct run_read first; /* of an exec, sent with it */
+    struct buf text;       /* until it is sent */
     uint64_t wait_ms, asked_ms;
 };
 

@@ -9,6 +9,15 @@ static struct remote *remote_of(struct runner *r)
     return container_of(r, struct remote, base);
 }
 
+static void take_first(struct call_out *c, const struct run_read *first, struct runmsg_exec *data)
+{
+    msgs_first(first, REMOTE_HOLD_MS, data);
+    c->has_first = true;
+    c->first = *first;
+    c->first.process_id = NULL;
+    c->wait_ms += REMOTE_HOLD_MS;
+}
+
 static run_ticket remote_exec(struct runner *base, const struct run_exec *ask, run_exec_fn done,
                               void *user)
 {
@@ -33,15 +42,48 @@ static run_ticket remote_exec(struct runner *base, const struct run_exec *ask, r
     c->wait_ms = x.exclusive_wait_ms != 0 ? x.exclusive_wait_ms : RUN_TURN_DEFAULT_MS;
     known_add(&r->known, &x);
     struct runmsg m = {0};
-    msgs_exec(&x, runmsg_new_data(&m, RUNMSG_REQUEST, RUNMSG_EXEC));
+    struct runmsg_exec *data = runmsg_new_data(&m, RUNMSG_REQUEST, RUNMSG_EXEC);
+    msgs_exec(&x, data);
+    if (x.first != NULL && r->state == REMOTE_UP && r->level >= 1)
+        take_first(c, x.first, data);
     return call_dispatch(r, c, &m);
 }
 
-static run_ticket remote_read(struct runner *base, const struct run_read *x, run_page_fn done,
+static bool is_same_read(const struct run_read *a, const struct run_read *b)
+{
+    return a->cursor == b->cursor && a->from == b->from && a->stream == b->stream &&
+           a->max_bytes == b->max_bytes && a->wait_ms == b->wait_ms &&
+           a->until_exit == b->until_exit && a->whole_chars == b->whole_chars &&
+           a->clean == b->clean;
+}
+
+/* The read that went along with the start that is being told? True when it is answered by that;
+ * else what was waited there already is taken off. */
+static bool answer_first(struct remote *r, struct run_read *x, run_page_fn done, void *user)
+{
+    const struct first_answer *f = r->first;
+    if (f == NULL || !str_eq(f->process_id, x->process_id) || !is_same_read(f->ask, x))
+        return false;
+    r->first = NULL;
+    if (f->page == NULL) {
+        x->wait_ms -= x->wait_ms < REMOTE_HOLD_MS ? x->wait_ms : REMOTE_HOLD_MS;
+        return false;
+    }
+    struct run_page page;
+    msgs_page_from(f->page, &page);
+    done(user, &page, NULL);
+    return true;
+}
+
+static run_ticket remote_read(struct runner *base, const struct run_read *ask, run_page_fn done,
                               void *user)
 {
     struct remote *r = remote_of(base);
     struct err e;
+    struct run_read copy = *ask;
+    const struct run_read *x = &copy;
+    if (answer_first(r, &copy, done, user))
+        return 0;
     (void)remote_reach(r, false, &e);
     struct call_out *c = call_new(r, RUNMSG_READ, user);
     c->fn.page = done;

@@ -110,6 +110,10 @@ struct run_exec {
     enum run_background background;
     bool exclusive;             /* nothing else runs on its root meanwhile */
     uint64_t exclusive_wait_ms; /* for its turn; 0 = RUN_TURN_DEFAULT_MS */
+    /* The read that the caller makes from inside its answer, of the process that it gets there
+     * (process_id is not used); NULL = none. A runner on a stream has that page brought along, and
+     * keeps the answer back for it, for a moment. */
+    const struct run_read *first;
 };
 
 /* How to end a process. */

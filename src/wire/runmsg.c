@@ -91,8 +91,12 @@ static void write_body(struct jsonw *w, const struct runmsg *m)
 /* What follows the text. */
 static struct runmsg_page *page_of(const struct runmsg *m)
 {
-    bool is_page = m->kind == RUNMSG_RESPONSE && !m->failed && m->op == RUNMSG_READ;
-    return is_page ? m->data : NULL;
+    if (m->kind != RUNMSG_RESPONSE || m->failed)
+        return NULL;
+    if (m->op == RUNMSG_READ)
+        return m->data;
+    struct runmsg_started *s = m->op == RUNMSG_EXEC ? m->data : NULL;
+    return s != NULL && s->has_page ? &s->page : NULL;
 }
 
 void runmsg_write(const struct runmsg *m, struct buf *out)

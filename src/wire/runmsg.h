@@ -16,6 +16,17 @@
  * comes later is recognised. `ping` is the heartbeat. `replay` asks for one of the last
  * RUNMSG_KEPT answers of this connection again: a repetition, not a recovery.
  *
+ * Most commands end soon, and who starts one waits for that. So an exec may carry the first read of
+ * its process (`first`): when that read has its answer within `hold_ms` of the start, both go in
+ * one, and a page that says `exited` there stands for the event. Else the answer is the start
+ * alone, and the read is asked as any other. Either way an exec has one answer; one that is
+ * cancelled while it is held ends its process.
+ *
+ * What a peer that is older does not know is never sent to it: hello and welcome say how far each
+ * side goes (RUNMSG_LEVEL), and a welcome says no more than its hello did. Who says nothing knows
+ * only what every peer of this version does, and one of those refuses a hello that says it; it is
+ * greeted again without.
+ *
  * Each payload is a struct and a table of its members: one table writes it, reads it and frees it.
  * Bytes travel as base64, but for those of a page of output, of which there can be gigabytes: they
  * stand as they are behind the object, after a NUL, to the end of the frame. Errors travel as the
@@ -35,6 +46,8 @@
 #include <stdint.h>
 
 #define RUNMSG_PROTOCOL 5u
+/* Within that version. 1: exec has `first`. */
+#define RUNMSG_LEVEL 1u
 /* Answers that a connection remembers. */
 #define RUNMSG_KEPT 32u
 /* A request's id is a word of ours. */
@@ -53,7 +66,7 @@ enum runmsg_kind { RUNMSG_REQUEST, RUNMSG_RESPONSE, RUNMSG_EVENT };
 /* X(id, name, struct of the request, struct of the result) */
 #define RUNMSG_OPS(X)                                                                              \
     X(HELLO, hello, hello, welcome)                                                                \
-    X(EXEC, exec, exec, id)                                                                        \
+    X(EXEC, exec, exec, started)                                                                   \
     X(READ, read, read, page)                                                                      \
     X(STATUS, status, id, status)                                                                  \
     X(WRITE, write, write, nothing)                                                                \
@@ -87,6 +100,7 @@ struct runmsg_nothing {
 
 struct runmsg_hello {
     char *program;
+    uint64_t level;
 };
 
 struct runmsg_welcome {
@@ -95,6 +109,7 @@ struct runmsg_welcome {
     char *version;
     uint64_t epoch; /* how many connections it has welcomed, this one included */
     bool durable;   /* its processes outlive the connection */
+    uint64_t level; /* of both; not above the hello's */
 };
 
 struct runmsg_mount {
@@ -122,6 +137,13 @@ struct runmsg_workspace {
     struct strv publish;
 };
 
+struct runmsg_read {
+    char *process_id;
+    uint64_t cursor, stream, max_bytes, wait_ms;
+    bool until_exit, whole_chars, clean;
+    uint64_t from;
+};
+
 struct runmsg_exec {
     struct runmsg_workspace workspace;
     char *process_id;
@@ -133,17 +155,13 @@ struct runmsg_exec {
     uint64_t exclusive_wait_ms;
     bool has_stdin;
     struct buf stdin_data;
+    bool has_first;
+    struct runmsg_read first; /* of the process itself: names none */
+    uint64_t hold_ms;         /* how long the answer may wait for that of `first` */
 };
 
 struct runmsg_id {
     char *process_id;
-};
-
-struct runmsg_read {
-    char *process_id;
-    uint64_t cursor, stream, max_bytes, wait_ms;
-    bool until_exit, whole_chars, clean;
-    uint64_t from;
 };
 
 struct runmsg_status {
@@ -168,6 +186,13 @@ struct runmsg_page {
     uint64_t cursor, start, time_ms, retained_from;
     bool lost;
     struct runmsg_status status;
+};
+
+/* A command runs, or ran. */
+struct runmsg_started {
+    char *process_id;
+    bool has_page;
+    struct runmsg_page page; /* of the exec's `first` */
 };
 
 struct runmsg_write {

@@ -16,7 +16,8 @@ struct runmsg_field {
     bool required; /* a string that must be there, a number that may be 0 */
     bool behind;   /* written behind the text (wire/runmsg), read there and as a member */
     size_t offset;
-    uint64_t max;                     /* of a number, of a string's length; 0 = the usual */
+    size_t flag;  /* OBJECT: where the bool is that says it is there; 0 = it always is */
+    uint64_t max; /* of a number, of a string's length; 0 = the usual */
     const struct runmsg_shape *shape; /* OBJECT, ITEMS */
 };
 
@@ -31,13 +32,13 @@ struct runmsg_field {
 
 const struct runmsg_shape runmsg_shape_nothing = {NULL, 0, sizeof(struct runmsg_nothing)};
 
-static const struct runmsg_field hello_fields[] = {F(hello, program, STR)};
+static const struct runmsg_field hello_fields[] = {F(hello, program, STR), F(hello, level, U64)};
 SHAPE(hello);
 
 static const struct runmsg_field welcome_fields[] = {
     F(welcome, protocol, U64), F(welcome, worker_id, STR, .required = true),
     F(welcome, version, STR),  F(welcome, epoch, U64),
-    F(welcome, durable, BOOL),
+    F(welcome, durable, BOOL), F(welcome, level, U64),
 };
 SHAPE(welcome);
 
@@ -81,6 +82,21 @@ static const struct runmsg_field workspace_fields[] = {
 };
 SHAPE(workspace);
 
+#define READ_ROWS                                                                                  \
+    F(read, cursor, U64), F(read, stream, U64, .max = 2), F(read, max_bytes, U64),                 \
+        F(read, wait_ms, U64), F(read, until_exit, BOOL), F(read, whole_chars, BOOL),              \
+        F(read, clean, BOOL), F(read, from, U64, .max = 3)
+
+static const struct runmsg_field read_fields[] = {
+    F(read, process_id, STR, .required = true, .max = RUNMSG_ID_MAX),
+    READ_ROWS,
+};
+SHAPE(read);
+
+static const struct runmsg_field first_fields[] = {READ_ROWS};
+static const struct runmsg_shape shape_first = {first_fields, ARRAY_LEN(first_fields),
+                                                sizeof(struct runmsg_read)};
+
 static const struct runmsg_field exec_fields[] = {
     F(exec, workspace, OBJECT, .shape = &runmsg_shape_workspace, .required = true),
     F(exec, process_id, STR, .max = RUNMSG_ID_MAX),
@@ -97,6 +113,8 @@ static const struct runmsg_field exec_fields[] = {
     F(exec, exclusive_wait_ms, U64),
     F(exec, has_stdin, BOOL),
     F(exec, stdin_data, BYTES),
+    F(exec, first, OBJECT, .shape = &shape_first, .flag = offsetof(struct runmsg_exec, has_first)),
+    F(exec, hold_ms, U64),
 };
 SHAPE(exec);
 
@@ -104,19 +122,6 @@ static const struct runmsg_field id_fields[] = {
     F(id, process_id, STR, .required = true, .max = RUNMSG_ID_MAX),
 };
 SHAPE(id);
-
-static const struct runmsg_field read_fields[] = {
-    F(read, process_id, STR, .required = true, .max = RUNMSG_ID_MAX),
-    F(read, cursor, U64),
-    F(read, stream, U64, .max = 2),
-    F(read, max_bytes, U64),
-    F(read, wait_ms, U64),
-    F(read, until_exit, BOOL),
-    F(read, whole_chars, BOOL),
-    F(read, clean, BOOL),
-    F(read, from, U64, .max = 3),
-};
-SHAPE(read);
 
 static const struct runmsg_field status_fields[] = {
     F(status, process_id, STR, .required = true, .max = RUNMSG_ID_MAX),
@@ -165,6 +170,13 @@ static const struct runmsg_field page_fields[] = {
     F(page, status, OBJECT, .shape = &runmsg_shape_status, .required = true),
 };
 SHAPE(page);
+
+static const struct runmsg_field started_fields[] = {
+    F(started, process_id, STR, .required = true, .max = RUNMSG_ID_MAX),
+    F(started, page, OBJECT, .shape = &runmsg_shape_page,
+      .flag = offsetof(struct runmsg_started, has_page)),
+};
+SHAPE(started);
 
 static const struct runmsg_field write_fields[] = {
     F(write, process_id, STR, .required = true, .max = RUNMSG_ID_MAX),
@@ -293,8 +305,9 @@ static void write_bytes(struct jsonw *w, const char *name, const struct buf *b)
 }
 
 /* Is there anything to write? */
-static bool is_set(const struct runmsg_field *f, const void *at)
+static bool is_set(const struct runmsg_field *f, const void *data)
 {
+    const void *at = (const char *)data + f->offset;
     switch (f->kind) {
     case STR:
         return *(const char *const *)at != NULL;
@@ -311,7 +324,7 @@ static bool is_set(const struct runmsg_field *f, const void *at)
     case OBJECT:
         break;
     }
-    return true;
+    return f->flag == 0 || *(const bool *)((const char *)data + f->flag);
 }
 
 static void write_field(struct jsonw *w, const struct runmsg_field *f, const void *at)
@@ -350,7 +363,7 @@ void runmsg_fields_write(struct jsonw *w, const struct runmsg_shape *shape, cons
         const void *at = (const char *)data + f->offset;
         if (f->behind)
             continue;
-        if (is_set(f, at) || (f->required && f->kind == STRV))
+        if (is_set(f, data) || (f->required && f->kind == STRV))
             write_field(w, f, at);
     }
     jsonw_object_end(w);
@@ -484,6 +497,8 @@ int runmsg_fields_read(const struct runmsg_shape *shape, struct json_object *obj
         known += there;
         if (!there && f->required)
             return bad(e, f, "is missing");
+        if (there && f->flag != 0)
+            *(bool *)((char *)data + f->flag) = true;
         if (there && read_field(f, v, (char *)data + f->offset, e) < 0)
             return -1;
     }

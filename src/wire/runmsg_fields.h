@@ -29,6 +29,7 @@ struct runmsg_shape {
     X(read)                                                                                        \
     X(status)                                                                                      \
     X(page)                                                                                        \
+    X(started)                                                                                     \
     X(write)                                                                                       \
     X(resize)                                                                                      \
     X(terminate)                                                                                   \

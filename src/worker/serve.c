@@ -39,8 +39,9 @@ struct serve {
     char *worker_id;
     bool greeted;
     bool durable;
-    uint64_t epoch; /* welcomes so far */
-    pid_t peer;     /* of a durable one's stream */
+    uint64_t epoch;                      /* welcomes so far */
+    uint64_t told_serial, told_sequence; /* the end that was last told with its start */
+    pid_t peer;                          /* of a durable one's stream */
 };
 
 struct request {
@@ -51,6 +52,7 @@ struct request {
     bool calling;  /* inside the runner's call */
     bool answered; /* from inside it */
     bool orphan;   /* who asked is gone */
+    bool held;     /* an exec that has started; `ticket` is of its first read */
 };
 
 /* ---- answers ---- */
@@ -69,10 +71,16 @@ static bool is_large_page(const struct runmsg *m)
            ((const struct runmsg_page *)m->data)->bytes.len > SERVE_KEPT_BYTES;
 }
 
+static bool is_large_start(const struct runmsg *m)
+{
+    return m->kind == RUNMSG_RESPONSE && !m->failed && m->op == RUNMSG_EXEC &&
+           ((const struct runmsg_started *)m->data)->page.bytes.len > SERVE_KEPT_BYTES;
+}
+
 static void post(struct serve *s, const struct runmsg *m)
 {
     autobuf text = BUF_INIT;
-    if (is_large_page(m)) { /* not kept: it can be read again */
+    if (is_large_page(m) || is_large_start(m)) { /* not kept: it can be read again */
         (void)link_send(&s->link, m);
         return;
     }
@@ -132,13 +140,65 @@ static void answer_nothing(struct request *q, const struct err *failure)
     answer(q, &a, failure);
 }
 
+/* `page` NULL: the start alone. */
+static void answer_exec(struct request *q, const char *process_id, const struct run_page *page,
+                        const struct err *failure)
+{
+    struct runmsg a = {0};
+    struct runmsg_started *data = runmsg_new_data(&a, RUNMSG_RESPONSE, RUNMSG_EXEC);
+    data->process_id = mem_strdup(process_id);
+    data->has_page = page != NULL;
+    if (page != NULL)
+        msgs_page(page, &data->page);
+    if (page != NULL && page->status.state == RUN_EXITED && !q->orphan) {
+        q->s->told_serial = page->status.serial;
+        q->s->told_sequence = page->status.sequence;
+    }
+    answer(q, &a, failure);
+}
+
+/* Has the read its answer, or is only our patience over? */
+static bool is_over(const struct runmsg_exec *m, const struct run_page *page)
+{
+    return m->first.wait_ms <= m->hold_ms || page->status.state == RUN_EXITED ||
+           (!m->first.until_exit && page->len > 0);
+}
+
+static void on_first(void *user, const struct run_page *page, const struct err *failure)
+{
+    struct request *q = user;
+    const struct runmsg_exec *m = q->m.data;
+    bool over = failure == NULL && is_over(m, page);
+    answer_exec(q, m->process_id, over ? page : NULL, NULL);
+}
+
+/* The read may be answered at once; then the request is gone, unless somebody is still in it. */
+static void read_first(struct request *q)
+{
+    const struct runmsg_exec *m = q->m.data;
+    struct run_read x;
+    bool inside = q->calling;
+    msgs_read_from(&m->first, &x);
+    x.process_id = m->process_id;
+    x.wait_ms = x.wait_ms < m->hold_ms ? x.wait_ms : m->hold_ms;
+    q->held = q->calling = true;
+    q->ticket = runner_read(q->s->o.runner, &x, on_first, q);
+    q->calling = inside;
+    if (q->answered && !inside)
+        request_free(q);
+}
+
 static void on_exec(void *user, const char *process_id, const struct err *failure)
 {
     struct request *q = user;
-    struct runmsg a = {0};
-    struct runmsg_id *data = runmsg_new_data(&a, RUNMSG_RESPONSE, RUNMSG_EXEC);
-    data->process_id = mem_strdup(process_id);
-    answer(q, &a, failure);
+    struct runmsg_exec *m = q->m.data;
+    if (failure != NULL || !m->has_first || q->orphan) {
+        answer_exec(q, process_id, NULL, failure);
+        return;
+    }
+    if (m->process_id == NULL)
+        m->process_id = mem_strdup(process_id);
+    read_first(q);
 }
 
 static void on_page(void *user, const struct run_page *page, const struct err *failure)
@@ -210,6 +270,8 @@ static void on_exited(void *user, const struct run_status *status)
 {
     struct serve *s = user;
     struct runmsg m = {0};
+    if (status->serial == s->told_serial && status->sequence == s->told_sequence)
+        return;
     msgs_status(status, runmsg_new_data(&m, RUNMSG_EVENT, RUNMSG_OP_MAX));
     post(s, &m);
     runmsg_fini(&m);
@@ -272,6 +334,7 @@ static const struct workspace *get_workspace(struct serve *s, const struct runms
 
 static run_ticket start_hello(struct request *q)
 {
+    const struct runmsg_hello *m = q->m.data;
     struct runmsg a = {0};
     struct runmsg_welcome *data = runmsg_new_data(&a, RUNMSG_RESPONSE, RUNMSG_HELLO);
     *data = (struct runmsg_welcome){
@@ -280,6 +343,7 @@ static run_ticket start_hello(struct request *q)
         .version = mem_strdup(CODESPACE_VERSION),
         .epoch = ++q->s->epoch,
         .durable = q->s->durable,
+        .level = m->level < RUNMSG_LEVEL ? m->level : RUNMSG_LEVEL,
     };
     q->s->greeted = true;
     if (q->s->durable)
@@ -402,6 +466,19 @@ static struct request *find_request(const struct serve *s, const char *id,
     return NULL;
 }
 
+static void ignore_done(void *user, const struct err *failure)
+{
+}
+
+/* A command whose start was not told yet goes with it. */
+static void give_up(struct request *q)
+{
+    const struct runmsg_exec *m = q->m.data;
+    runner_cancel(q->s->o.runner, q->ticket);
+    if (q->held)
+        (void)runner_terminate(q->s->o.runner, m->process_id, ignore_done, NULL);
+}
+
 /* A probe cannot be given up; it is answered when it is there. What was answered already is no
  * mistake of the asker: both were under way. */
 static run_ticket start_cancel(struct request *q)
@@ -410,7 +487,7 @@ static run_ticket start_cancel(struct request *q)
     struct request *other = find_request(q->s, m->request_id, q);
     struct err e;
     if (other != NULL && other->ticket != 0) {
-        runner_cancel(q->s->o.runner, other->ticket);
+        give_up(other);
         err_set(&e, ERR_CANCELLED, "the request was cancelled");
         answer_nothing(other, &e);
     }
@@ -450,8 +527,10 @@ static run_ticket (*const starts[RUNMSG_OP_MAX])(struct request *q) = {RUNMSG_OP
 static void start(struct request *q)
 {
     q->calling = true;
-    q->ticket = starts[q->m.op](q);
+    run_ticket ticket = starts[q->m.op](q);
     q->calling = false;
+    if (!q->held)
+        q->ticket = ticket;
     if (q->answered)
         request_free(q);
 }

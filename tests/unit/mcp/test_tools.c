@@ -168,6 +168,7 @@ static void test_exec_starts(void **state)
         fixture_run(f),
         "\"structuredContent\":{\"process_id\":\"proc-1\",\"dispatch_status\":\"confirmed\",",
         "\"operation_id\":\"op-", NULL);
+    assert_null(f->fake.exec.first);
     assert_int_equal(f->fake.reads, 1); /* the one that sees the end for the ledger */
     assert_true(f->fake.read.until_exit);
 }
@@ -214,6 +215,25 @@ static void test_exec_waits(void **state)
                "\"weaker\":\"proc: inherited\"", "\"truncated\":true", "\"eof\":false",
                "\"cursor\":4", NULL);
     assert_null(strstr(fixture_run(f), "exit_code"));
+    assert_int_equal(f->fake.reads, 1); /* the ledger has the end from it, too */
+}
+
+/* The start says which read follows; when the wait is over first, somebody else sees the end. */
+static void test_exec_outlives_its_wait(void **state)
+{
+    struct fixture *f = *state;
+    const struct run_page page = {.bytes = "", .status = {.process_id = "proc-5", .reason = ""}};
+    fixture_call(f, "exec_command",
+                 "{\"workspace_id\":\"ws\",\"command\":[\"x\"],\"wait_ms\":100}");
+    assert_non_null(f->fake.exec.first);
+    assert_int_equal(f->fake.exec.first->wait_ms, 100);
+    fixture_started(f, "proc-5");
+    assert_int_equal(f->fake.reads, 1);
+    fixture_page(f, &page);
+    assert_has(fixture_run(f), "\"process_id\":\"proc-5\"", "\"state\":\"running\"", NULL);
+    assert_int_equal(f->fake.reads, 2);
+    assert_true(f->fake.read.until_exit);
+    assert_int_equal(f->fake.read.wait_ms, RUN_WAIT_MAX_MS);
 }
 
 static void test_exec_refusals(void **state)
@@ -449,8 +469,8 @@ static void test_terminate(void **state)
 #define RAW(test) cmocka_unit_test_setup_teardown(test, fixture_setup_raw, fixture_teardown)
 UNIT_MAIN(WITH(test_info), WITH(test_ignored_arguments), WITH(test_read), WITH(test_read_large),
           WITH(test_read_errors), WITH(test_find), WITH(test_find_cancelled),
-          WITH(test_exec_starts), WITH(test_exec_waits), WITH(test_exec_refusals),
-          WITH(test_exec_sizes), WITH(test_exec_cancelled), RAW(test_exec_waits_for_probe),
-          WITH(test_write_stdin), WITH(test_read_process), WITH(test_read_process_refusals),
-          WITH(test_read_process_timeout), WITH(test_status), WITH(test_resize),
-          WITH(test_terminate))
+          WITH(test_exec_starts), WITH(test_exec_waits), WITH(test_exec_outlives_its_wait),
+          WITH(test_exec_refusals), WITH(test_exec_sizes), WITH(test_exec_cancelled),
+          RAW(test_exec_waits_for_probe), WITH(test_write_stdin), WITH(test_read_process),
+          WITH(test_read_process_refusals), WITH(test_read_process_timeout), WITH(test_status),
+          WITH(test_resize), WITH(test_terminate))

@@ -162,6 +162,38 @@ static void test_exec(void **state)
     runmsg_fini(&back);
 }
 
+/* The read that goes along names no process: the exec's answer does. */
+static void test_first(void **state)
+{
+    (void)state;
+    struct workspace ws = {.id = (char *)"d", .root = (char *)"/"};
+    char *const argv[] = {(char *)"a", NULL};
+    const struct run_exec x = {.ws = &ws, .argv = argv};
+    const struct run_read first = {.process_id = "not told",
+                                   .cursor = 1,
+                                   .stream = RUN_STDERR,
+                                   .max_bytes = 2,
+                                   .wait_ms = 3,
+                                   .until_exit = true,
+                                   .whole_chars = true,
+                                   .clean = true,
+                                   .from = RUN_FROM_TAIL_LINES};
+    struct run_read y;
+    struct runmsg m = {0}, back;
+    struct runmsg_exec *out = runmsg_new_data(&m, RUNMSG_REQUEST, RUNMSG_EXEC);
+    msgs_exec(&x, out);
+    msgs_first(&first, 4, out);
+    const struct runmsg_exec *in = through_the_wire(&m, &back);
+    assert_true(in->has_first);
+    assert_int_equal(in->hold_ms, 4);
+    msgs_read_from(&in->first, &y);
+    assert_null(y.process_id);
+    assert_true(y.cursor == 1 && y.stream == RUN_STDERR && y.max_bytes == 2 && y.wait_ms == 3);
+    assert_true(y.until_exit && y.whole_chars && y.clean && y.from == RUN_FROM_TAIL_LINES);
+    runmsg_fini(&m);
+    runmsg_fini(&back);
+}
+
 static void test_page(void **state)
 {
     (void)state;
@@ -253,4 +285,4 @@ static void test_page(void **state)
 }
 
 UNIT_MAIN(cmocka_unit_test(test_sizes), cmocka_unit_test(test_workspace),
-          cmocka_unit_test(test_exec), cmocka_unit_test(test_page))
+          cmocka_unit_test(test_exec), cmocka_unit_test(test_first), cmocka_unit_test(test_page))

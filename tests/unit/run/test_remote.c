@@ -151,14 +151,19 @@ static void fake_next(struct fake *f, struct runmsg *ret)
     frame_consume(&f->received, len);
 }
 
-static void fake_say(struct fake *f, const char *text)
+static void fake_say_bytes(struct fake *f, const char *text, size_t n)
 {
     autobuf out = BUF_INIT;
     size_t begun = frame_begin(&out);
-    buf_puts(&out, text);
+    buf_put(&out, text, n);
     assert_int_equal(frame_end(&out, begun), 0);
     assert_int_equal(write(f->fd, buf_bytes(&out), out.len), (ssize_t)out.len);
     turn(f);
+}
+
+static void fake_say(struct fake *f, const char *text)
+{
+    fake_say_bytes(f, text, strlen(text));
 }
 
 #define RESULT(id, type, data)                                                                     \
@@ -321,6 +326,8 @@ static void test_refused_welcome(void **state)
         fake_start(&f);
         fake_exec(&f, &a);
         fake_say(&f, rows[i]);
+        if (!a.arrived) /* it may be that it does not know our hello, and is greeted again */
+            fake_say(&f, rows[i]);
         rig_until(&f.rig, &a.arrived);
         assert_int_equal(a.err.code, ERR_RUNNER_UNAVAILABLE);
         fake_stop(&f);
@@ -362,9 +369,266 @@ static void test_exit_events(void **state)
     fake_stop(&f);
 }
 
+/* ---- an exec with its first read ---- */
+
+struct starter {
+    struct fake *f;
+    struct run_read first, then;
+    struct rig_answer started, page;
+};
+
+static void on_starter(void *user, const char *id, const struct err *failure)
+{
+    struct starter *s = user;
+    rig_on_exec(&s->started, id, failure);
+    s->then.process_id = id;
+    if (failure == NULL)
+        runner_read(s->f->rig.runner, &s->then, rig_on_page, &s->page);
+}
+
+/* Start it with that read, and read it again from inside its answer. */
+static run_ticket starter_exec(struct starter *s, struct fake *f, struct runmsg *ret)
+{
+    *s = (struct starter){.f = f, .first = {.wait_ms = 60000, .until_exit = true}};
+    s->then = s->first;
+    struct run_exec x = {
+        .ws = &f->rig.ws, .argv = RIG_SH("true"), .process_id = "proc-x", .first = &s->first};
+    run_ticket ticket = runner_exec(f->rig.runner, &x, on_starter, s);
+    fake_next(f, ret);
+    assert_int_equal(ret->op, RUNMSG_EXEC);
+    return ticket;
+}
+
+static void fake_welcome_level(struct fake *f)
+{
+    struct runmsg m;
+    fake_next(f, &m);
+    assert_int_equal(m.op, RUNMSG_HELLO);
+    assert_int_equal(((struct runmsg_hello *)m.data)->level, RUNMSG_LEVEL);
+    runmsg_fini(&m);
+    fake_say(f, RESULT("hello", "hello", "{\"protocol\":5,\"worker_id\":\"w\",\"level\":1}"));
+}
+
+static void expect_nothing_asked(struct fake *f)
+{
+    char byte;
+    turn(f);
+    assert_int_equal(f->received.len, 0);
+    assert_int_equal(recv(f->fd, &byte, 1, MSG_DONTWAIT), -1);
+}
+
+static const char ended_with_its_start[] =
+    RESULT("r-1", "exec",
+           "{\"process_id\":\"proc-x\",\"page\":{\"n_bytes\":2,\"cursor\":2,\"status\":{"
+           "\"process_id\":\"proc-x\",\"state\":1,\"termination\":1,\"exit_code\":7}}}") "\0hi";
+
+/* One answer is the start, the output and the end; no event is needed for that to last. */
+static void test_start_and_end_in_one(void **state)
+{
+    (void)state;
+    struct fake f;
+    struct runmsg m;
+    struct starter s;
+    autoanswer status = {0};
+    fake_start(&f);
+    fake_welcome_level(&f);
+    starter_exec(&s, &f, &m);
+    const struct runmsg_exec *x = m.data;
+    assert_true(x->has_first && x->first.until_exit);
+    assert_int_equal(x->first.wait_ms, 60000);
+    assert_int_equal(x->hold_ms, REMOTE_HOLD_MS);
+    runmsg_fini(&m);
+    fake_say_bytes(&f, ended_with_its_start, sizeof(ended_with_its_start) - 1);
+    assert_true(s.started.arrived && s.page.arrived && !s.page.failed);
+    assert_int_equal(s.page.bytes.len, 2);
+    assert_memory_equal(buf_bytes(&s.page.bytes), "hi", 2);
+    assert_int_equal(s.page.status.exit_code, 7);
+    expect_nothing_asked(&f);
+    close(f.fd);
+    f.fd = -1;
+    turn(&f);
+    runner_status(f.rig.runner, "proc-x", rig_on_status, &status);
+    rig_until(&f.rig, &status.arrived);
+    assert_int_equal(status.status.termination, RUN_END_EXITED);
+    assert_int_equal(status.status.exit_code, 7);
+    rig_answer_fini(&s.page);
+    fake_stop(&f);
+}
+
+/* What came along is for the read that was named, and for that one only. */
+static void test_first_is_not_another_read(void **state)
+{
+    (void)state;
+    struct fake f;
+    struct runmsg m;
+    struct starter s;
+    fake_start(&f);
+    fake_welcome_level(&f);
+    starter_exec(&s, &f, &m);
+    runmsg_fini(&m);
+    s.then.cursor = 1;
+    fake_say_bytes(&f, ended_with_its_start, sizeof(ended_with_its_start) - 1);
+    assert_true(s.started.arrived && !s.page.arrived);
+    fake_next(&f, &m);
+    assert_int_equal(m.op, RUNMSG_READ);
+    assert_int_equal(((struct runmsg_read *)m.data)->wait_ms, 60000);
+    runmsg_fini(&m);
+    fake_stop(&f);
+    rig_answer_fini(&s.page);
+}
+
+/* It takes longer: the read follows, with what is left of its wait. */
+static void test_first_follows(void **state)
+{
+    (void)state;
+    struct fake f;
+    struct runmsg m;
+    struct starter s;
+    fake_start(&f);
+    fake_welcome_level(&f);
+    starter_exec(&s, &f, &m);
+    runmsg_fini(&m);
+    fake_say(&f, RESULT("r-1", "exec", "{\"process_id\":\"proc-x\"}"));
+    assert_true(s.started.arrived && !s.page.arrived);
+    fake_next(&f, &m);
+    assert_int_equal(m.op, RUNMSG_READ);
+    assert_int_equal(((struct runmsg_read *)m.data)->wait_ms, 60000 - REMOTE_HOLD_MS);
+    runmsg_fini(&m);
+    fake_stop(&f);
+    rig_answer_fini(&s.page);
+}
+
+/* Cancelled, and its answer was under way: ended, and its end is known. */
+static void test_first_comes_too_late(void **state)
+{
+    (void)state;
+    struct fake f;
+    struct runmsg m;
+    struct starter s;
+    autoanswer status = {0};
+    fake_start(&f);
+    fake_welcome_level(&f);
+    run_ticket ticket = starter_exec(&s, &f, &m);
+    runmsg_fini(&m);
+    runner_cancel(f.rig.runner, ticket);
+    fake_next(&f, &m);
+    assert_int_equal(m.op, RUNMSG_CANCEL);
+    runmsg_fini(&m);
+    fake_say_bytes(&f, ended_with_its_start, sizeof(ended_with_its_start) - 1);
+    assert_false(s.started.arrived);
+    fake_next(&f, &m);
+    assert_int_equal(m.op, RUNMSG_TERMINATE);
+    runmsg_fini(&m);
+    close(f.fd);
+    f.fd = -1;
+    turn(&f);
+    runner_status(f.rig.runner, "proc-x", rig_on_status, &status);
+    rig_until(&f.rig, &status.arrived);
+    assert_int_equal(status.status.exit_code, 7);
+    fake_stop(&f);
+}
+
+/* The worker goes while it holds the answer: whether the command ran is not known. */
+static void test_lost_while_held(void **state)
+{
+    (void)state;
+    struct fake f;
+    struct runmsg m;
+    struct starter s;
+    fake_start(&f);
+    fake_welcome_level(&f);
+    starter_exec(&s, &f, &m);
+    runmsg_fini(&m);
+    close(f.fd);
+    f.fd = -1;
+    rig_until(&f.rig, &s.started.arrived);
+    assert_int_equal(s.started.err.code, ERR_RUNNER_LOST);
+    assert_false(s.page.arrived);
+    expect_lost(&f.rig, "proc-x");
+    fake_stop(&f);
+}
+
+/* One that refuses our hello is greeted as its time did it, and never sent what it cannot know. */
+static void test_older_worker(void **state)
+{
+    (void)state;
+    struct fake f;
+    struct runmsg m;
+    struct starter s;
+    fake_start(&f);
+    fake_next(&f, &m);
+    assert_int_equal(((struct runmsg_hello *)m.data)->level, RUNMSG_LEVEL);
+    runmsg_fini(&m);
+    fake_say(&f, "{\"protocol\":5,\"kind\":\"response\",\"request_id\":\"hello\",\"ok\":false,"
+                 "\"error\":{\"code\":\"INVALID_REQUEST\",\"sys\":0,\"message\":\"unknown\"}}");
+    fake_next(&f, &m);
+    assert_int_equal(m.op, RUNMSG_HELLO);
+    assert_int_equal(((struct runmsg_hello *)m.data)->level, 0);
+    runmsg_fini(&m);
+    fake_say(&f, RESULT("hello", "hello", "{\"protocol\":5,\"worker_id\":\"w\"}"));
+    starter_exec(&s, &f, &m);
+    assert_false(((struct runmsg_exec *)m.data)->has_first);
+    assert_int_equal(((struct runmsg_exec *)m.data)->hold_ms, 0);
+    runmsg_fini(&m);
+    fake_say(&f, RESULT("r-1", "exec", "{\"process_id\":\"proc-x\"}"));
+    fake_next(&f, &m);
+    assert_int_equal(m.op, RUNMSG_READ);
+    assert_int_equal(((struct runmsg_read *)m.data)->wait_ms, 60000);
+    runmsg_fini(&m);
+    fake_stop(&f);
+    rig_answer_fini(&s.page);
+}
+
+/* One of another version says so and hangs up: that is the reason, not the hanging up. */
+static void test_refused_and_hung_up(void **state)
+{
+    (void)state;
+    struct fake f;
+    autoanswer a = {0};
+    fake_start(&f);
+    fake_exec(&f, &a);
+    fake_say(&f, "{\"protocol\":5,\"kind\":\"response\",\"request_id\":\"hello\",\"ok\":false,"
+                 "\"error\":{\"code\":\"INVALID_REQUEST\",\"sys\":0,\"message\":\"too new\"}}");
+    close(f.fd);
+    f.fd = -1;
+    rig_until(&f.rig, &a.arrived);
+    assert_int_equal(a.err.code, ERR_RUNNER_UNAVAILABLE);
+    assert_non_null(strstr(a.err.message, "too new"));
+    fake_stop(&f);
+}
+
+/* The real one: what ends at once, and what does not. */
+static void test_first_with_a_worker(void **state)
+{
+    (void)state;
+    struct fake f = {0};
+    rig_start(&f.rig);
+    static const struct {
+        const char *line;
+        const char *output;
+    } rows[] = {{"echo hi; exit 3", "hi\n"}, {"sleep 0.1; echo late; exit 3", "late\n"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct starter s = {.f = &f, .first = {.wait_ms = 60000, .until_exit = true}};
+        s.then = s.first;
+        struct run_exec x = {.ws = &f.rig.ws, .argv = RIG_SH(rows[i].line), .first = &s.first};
+        runner_exec(f.rig.runner, &x, on_starter, &s);
+        rig_until(&f.rig, &s.started.arrived);
+        rig_until(&f.rig, &s.page.arrived);
+        assert_false(s.page.failed);
+        assert_int_equal(s.page.status.exit_code, 3);
+        assert_string_equal(buf_cstr(&s.page.bytes), rows[i].output);
+        rig_answer_fini(&s.page);
+    }
+    rig_stop(&f.rig);
+}
+
 UNIT_MAIN(cmocka_unit_test(test_worker_is_killed), cmocka_unit_test(test_no_worker),
           cmocka_unit_test(test_lost_answer_is_unknown),
           cmocka_unit_test(test_never_sent_is_not_done),
           cmocka_unit_test(test_answers_in_any_order), cmocka_unit_test(test_cancelled_too_late),
           cmocka_unit_test(test_bad_answers), cmocka_unit_test(test_refused_welcome),
-          cmocka_unit_test(test_exit_events))
+          cmocka_unit_test(test_exit_events), cmocka_unit_test(test_start_and_end_in_one),
+          cmocka_unit_test(test_first_is_not_another_read), cmocka_unit_test(test_first_follows),
+          cmocka_unit_test(test_first_comes_too_late), cmocka_unit_test(test_lost_while_held),
+          cmocka_unit_test(test_older_worker), cmocka_unit_test(test_refused_and_hung_up),
+          cmocka_unit_test(test_first_with_a_worker))

@@ -20,6 +20,9 @@ static void fill_exec(struct runmsg_exec *x)
     x->rows = 65535;
     x->has_stdin = true;
     buf_put(&x->stdin_data, "\0\xff\n", 3);
+    x->has_first = true;
+    x->first.until_exit = true;
+    x->hold_ms = 20;
 }
 
 static void fill_page(struct runmsg_page *p)
@@ -43,6 +46,11 @@ static void make(struct runmsg *m, enum runmsg_kind kind, enum runmsg_op op)
         fill_exec(data);
     } else if (kind == RUNMSG_RESPONSE && op == RUNMSG_READ) {
         fill_page(data);
+    } else if (kind == RUNMSG_RESPONSE && op == RUNMSG_EXEC) {
+        struct runmsg_started *s = data;
+        s->process_id = mem_strdup("proc-1");
+        s->has_page = true;
+        fill_page(&s->page);
     } else if (kind == RUNMSG_RESPONSE && op == RUNMSG_LIST) {
         struct runmsg_listing *l = data;
         l->items.items = mem_zalloc(1, sizeof(struct runmsg_status));

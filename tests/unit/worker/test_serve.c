@@ -2,6 +2,7 @@
 #include "peer.h"
 
 #include "core/registry.h"
+#include "run/runner.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define INSTRUMENTED_BYTES (1ul << 30)
@@ -58,6 +59,155 @@ static void test_run_and_exit_event(void **state)
     assert_memory_equal(buf_bytes(&((struct runmsg_page *)m.data)->bytes), "hi\n", 3);
     runmsg_fini(&m);
     assert_int_equal(peer_end(&p), 0);
+}
+
+/* ---- an exec with its first read ---- */
+
+#define HELD(id, line, first, hold)                                                                \
+    "{\"workspace\":{\"id\":\"w\",\"root\":\"/tmp\"},\"process_id\":\"" id                         \
+    "\",\"argv\":[\"/bin/sh\",\"-c\",\"" line "\"],\"first\":{" first "},\"hold_ms\":" hold "}"
+#define TO_THE_END "\"until_exit\":true,\"wait_ms\":600000"
+
+static const struct runmsg_started *expect_started(struct peer *p, const char *id,
+                                                   struct runmsg *ret, bool has_page)
+{
+    expect(p, id, RUNMSG_EXEC, ret);
+    const struct runmsg_started *s = ret->data;
+    assert_int_equal(s->has_page, has_page);
+    return s;
+}
+
+static void expect_pong(struct peer *p)
+{
+    struct runmsg m;
+    peer_ask(p, "pong", "ping", "{}");
+    expect(p, "pong", RUNMSG_PING, &m);
+    runmsg_fini(&m);
+}
+
+/* One message each way, and it stands for the event; asked for again it is the same. */
+static void test_first_comes_with_the_start(void **state)
+{
+    (void)state;
+    struct peer p;
+    struct runmsg m;
+    start(&p);
+    peer_ask(&p, "1", "exec", HELD("a", "echo hi; exit 3", TO_THE_END, "600000"));
+    for (int i = 0; i < 2; i++) {
+        const struct runmsg_started *s = expect_started(&p, i == 0 ? "1" : "2", &m, true);
+        assert_string_equal(s->process_id, "a");
+        assert_int_equal(s->page.status.state, 1);
+        assert_int_equal(s->page.status.exit_code, 3);
+        assert_int_equal(s->page.bytes.len, 3);
+        assert_memory_equal(buf_bytes(&s->page.bytes), "hi\n", 3);
+        runmsg_fini(&m);
+        if (i == 0)
+            peer_ask(&p, "2", "replay", "{\"request_id\":\"1\"}");
+    }
+    expect_pong(&p);
+    assert_int_equal(peer_end(&p), 0);
+}
+
+/* A process without a name in its request gets one, and its first read is of it. */
+static void test_first_of_a_nameless_process(void **state)
+{
+    (void)state;
+    struct peer p;
+    struct runmsg m;
+    start(&p);
+    peer_ask(&p, "1", "exec",
+             "{\"workspace\":{\"id\":\"w\",\"root\":\"/tmp\"},\"argv\":[\"/bin/true\"],\"first\":{"
+             "\"until_exit\":true,\"wait_ms\":600000},\"hold_ms\":600000}");
+    const struct runmsg_started *s = expect_started(&p, "1", &m, true);
+    assert_string_equal(s->process_id, s->page.status.process_id);
+    runmsg_fini(&m);
+    peer_ask(&p, "2", "exec",
+             "{\"workspace\":{\"id\":\"w\",\"root\":\"/no/such\"},\"argv\":"
+             "[\"/bin/true\"],\"first\":{},\"hold_ms\":600000}");
+    peer_expect_failure(&p, "2", ERR_PROCESS_SPAWN_FAILED);
+    assert_int_equal(peer_end(&p), 0);
+}
+
+/* The read is not answered in time: the start is told alone, and the end as an event. */
+static void test_first_is_not_ready(void **state)
+{
+    (void)state;
+    struct peer p;
+    struct runmsg m;
+    start(&p);
+    peer_ask(&p, "1", "exec", HELD("a", "exec cat", TO_THE_END, "1"));
+    expect_started(&p, "1", &m, false);
+    runmsg_fini(&m);
+    peer_ask(&p, "2", "write", "{\"process_id\":\"a\",\"eof\":true}");
+    expect(&p, "2", RUNMSG_WRITE, &m);
+    runmsg_fini(&m);
+    assert_true(peer_next(&p, &m));
+    assert_int_equal(m.kind, RUNMSG_EVENT);
+    assert_string_equal(((struct runmsg_status *)m.data)->process_id, "a");
+    runmsg_fini(&m);
+    assert_int_equal(peer_end(&p), 0);
+}
+
+/* Its own wait was over, or it asked for output: answered while the command runs. */
+static void test_first_while_it_runs(void **state)
+{
+    (void)state;
+    struct peer p;
+    struct runmsg m;
+    start(&p);
+    peer_ask(&p, "1", "exec", HELD("a", "exec cat", "\"until_exit\":true,\"wait_ms\":1", "600000"));
+    const struct runmsg_started *s = expect_started(&p, "1", &m, true);
+    assert_int_equal(s->page.status.state, 0);
+    runmsg_fini(&m);
+    peer_ask(&p, "2", "exec", HELD("b", "echo hi; exec cat", "\"wait_ms\":600000", "600000"));
+    s = expect_started(&p, "2", &m, true);
+    assert_int_equal(s->page.status.state, 0);
+    assert_int_equal(s->page.bytes.len, 3);
+    runmsg_fini(&m);
+    assert_int_equal(peer_end(&p), 0);
+}
+
+/* It was started and nobody was told: it goes with the request. */
+static void test_first_is_cancelled(void **state)
+{
+    (void)state;
+    struct peer p;
+    struct runmsg m;
+    start(&p);
+    peer_ask(&p, "1", "exec", HELD("a", "echo up; exec cat", TO_THE_END, "600000"));
+    peer_ask(&p, "2", "read", "{\"process_id\":\"a\",\"wait_ms\":600000}");
+    expect(&p, "2", RUNMSG_READ, &m); /* so it runs */
+    runmsg_fini(&m);
+    peer_ask(&p, "3", "cancel", "{\"request_id\":\"1\"}");
+    peer_expect_failure(&p, "1", ERR_CANCELLED);
+    expect(&p, "3", RUNMSG_CANCEL, &m);
+    runmsg_fini(&m);
+    assert_true(peer_next(&p, &m));
+    assert_int_equal(m.kind, RUNMSG_EVENT);
+    assert_int_equal(((struct runmsg_status *)m.data)->termination, RUN_END_TERMINATED);
+    runmsg_fini(&m);
+    assert_int_equal(peer_end(&p), 0);
+}
+
+/* A welcome says what both know, and nothing to one that does not ask. */
+static void test_levels(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *hello;
+        uint64_t level;
+    } rows[] = {{"{}", 0}, {"{\"level\":1}", 1}, {"{\"level\":99}", RUNMSG_LEVEL}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct peer p;
+        struct runmsg m;
+        peer_listen(&p, NULL);
+        peer_connect(&p);
+        peer_ask(&p, "h", "hello", rows[i].hello);
+        expect(&p, "h", RUNMSG_HELLO, &m);
+        assert_int_equal(((struct runmsg_welcome *)m.data)->level, rows[i].level);
+        runmsg_fini(&m);
+        assert_int_equal(peer_end(&p), 0);
+    }
 }
 
 /* New rules for a workspace of which nothing runs with a network: nobody is left out. Rules that
@@ -253,7 +403,7 @@ static void test_a_peer_that_does_not_read(void **state)
     peer_ask(&p, "1", "exec", EXEC("a", "head -c 300000 /dev/zero; exec cat"));
     expect(&p, "1", RUNMSG_EXEC, &m);
     runmsg_fini(&m);
-    peer_ask(&p, "2", "read", "{\"process_id\":\"a\",\"cursor\":299000,\"wait_ms\":10000}");
+    peer_ask(&p, "2", "read", "{\"process_id\":\"a\",\"cursor\":299000,\"wait_ms\":60000}");
     expect(&p, "2", RUNMSG_READ, &m);
     runmsg_fini(&m);
     assert_int_equal(fcntl(p.out, F_SETFL, O_NONBLOCK), 0);
@@ -312,6 +462,10 @@ static void test_stdio(void **state)
 }
 
 UNIT_MAIN(cmocka_unit_test(test_run_and_exit_event), cmocka_unit_test(test_requests_side_by_side),
+          cmocka_unit_test(test_first_comes_with_the_start),
+          cmocka_unit_test(test_first_of_a_nameless_process),
+          cmocka_unit_test(test_first_is_not_ready), cmocka_unit_test(test_first_while_it_runs),
+          cmocka_unit_test(test_first_is_cancelled), cmocka_unit_test(test_levels),
           cmocka_unit_test(test_rules), cmocka_unit_test(test_replay),
           cmocka_unit_test(test_another_version_is_answered_then_closed),
           cmocka_unit_test(test_what_is_no_request), cmocka_unit_test(test_bad_frames_close),
