@@ -6,10 +6,13 @@
 #include "core/linediff.h"
 #include "core/plan.h"
 #include "core/policy.h"
+#include "core/spread.h"
 #include "core/txn.h"
 #include "core/udiff.h"
 #include "core/v4a.h"
 
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,6 +45,15 @@ const char *patch_kind_name(enum patch_kind k)
     return names[k];
 }
 
+void patch_linger_end(int *linger, size_t n)
+{
+    for (size_t i = 0; linger != NULL && i < n; i++) {
+        if (linger[i] >= 0)
+            close(linger[i]);
+    }
+    free(linger);
+}
+
 void patch_result_fini(struct patch_result *r)
 {
     for (size_t i = 0; i < r->n_changes; i++)
@@ -49,8 +61,7 @@ void patch_result_fini(struct patch_result *r)
     free(r->changes);
     buf_fini(&r->diff);
     buf_fini(&r->inverse);
-    if (r->linger_plus_one > 0)
-        close(r->linger_plus_one - 1);
+    patch_linger_end(r->linger, r->n_linger);
     *r = (struct patch_result){0};
 }
 
@@ -77,8 +88,6 @@ static void add_change(const struct plan_file *f, struct patch_result *r)
                                .mode_changed = plan_changes_mode(f),
                                .moved_away = !f->exists && f->moved_away};
     memcpy(c->before, f->before, sizeof(c->before));
-    if (f->exists)
-        version_of(buf_bytes(&f->content), f->content.len, c->after);
 }
 
 static struct txn_op make_op(const struct plan_file *f)
@@ -97,6 +106,7 @@ static struct txn_op make_op(const struct plan_file *f)
         mode_t old = meta->st.st_mode & 07777;
         op.meta_path = meta->path;
         op.meta_was = &meta->st;
+        op.plain = meta->plain;
         op.mode_set = plan_mode(f, &meta->st) & ~old;
         op.mode_clear = old & ~plan_mode(f, &meta->st);
     } else if (f->exists && f->mode == PATCH_MODE_EXECUTABLE) {
@@ -111,23 +121,46 @@ struct work {
     size_t *change; /* index of the change of each operation */
     bool *standing;
     size_t n;
+    const struct plan_file **of; /* the file of each change */
+    struct patch_result *r;
 };
+
+static int hash_one(void *user, size_t i)
+{
+    struct work *w = user;
+    const struct plan_file *f = w->of[i];
+    if (f->exists)
+        version_of(buf_bytes(&f->content), f->content.len, w->r->changes[i].after);
+    return 0;
+}
+
+static bool changes_nothing(const struct plan_file *f, const struct patch_change *c)
+{
+    return f->existed && f->exists && !f->moved && !c->mode_changed &&
+           strcmp(c->before, c->after) == 0;
+}
 
 static void work_init(struct work *w, const struct plan *p, struct patch_result *r)
 {
-    *w = (struct work){mem_zalloc(p->n, sizeof(*w->ops)), mem_zalloc(p->n, sizeof(*w->change)),
-                       mem_zalloc(p->n, sizeof(bool)), 0};
+    size_t failed = 0;
+    *w = (struct work){mem_zalloc(p->n, sizeof(*w->ops)),
+                       mem_zalloc(p->n, sizeof(*w->change)),
+                       mem_zalloc(p->n, sizeof(bool)),
+                       0,
+                       mem_zalloc(p->n, sizeof(const struct plan_file *)),
+                       r};
     for (size_t i = 0; i < p->n; i++) {
-        const struct plan_file *f = p->files[i];
-        if (!plan_changes(f))
+        if (!plan_changes(p->files[i]))
             continue;
-        add_change(f, r);
-        const struct patch_change *c = &r->changes[r->n_changes - 1];
-        if (f->existed && f->exists && !f->moved && !c->mode_changed &&
-            strcmp(c->before, c->after) == 0)
+        w->of[r->n_changes] = p->files[i];
+        add_change(p->files[i], r);
+    }
+    (void)spread(r->n_changes, hash_one, w, &failed);
+    for (size_t i = 0; i < r->n_changes; i++) {
+        if (changes_nothing(w->of[i], &r->changes[i]))
             continue;
-        w->change[w->n] = r->n_changes - 1;
-        w->ops[w->n++] = make_op(f);
+        w->change[w->n] = i;
+        w->ops[w->n++] = make_op(w->of[i]);
     }
 }
 
@@ -136,6 +169,7 @@ static void work_fini(struct work *w)
     free(w->ops);
     free(w->change);
     free(w->standing);
+    free(w->of);
 }
 
 /* ---- the result ---- */
@@ -163,23 +197,39 @@ static int on_staged(void *user, struct err *e)
     return s->q->staged != NULL ? s->q->staged(s->q->user, e) : 0;
 }
 
+static bool on_linger(void *user)
+{
+    const struct stage *s = user;
+    return s->q->may_linger == NULL || s->q->may_linger(s->q->user);
+}
+
+/* Without a sync before it the unlink is cheap, and giving back later is in the way of the next
+ * patch. */
+static void prepare_linger(const struct patch_request *q, size_t n, struct patch_result *r)
+{
+    if (q->lax)
+        return;
+    r->linger = mem_zalloc(n, sizeof(*r->linger));
+    r->n_linger = n;
+    for (size_t i = 0; i < n; i++)
+        r->linger[i] = -1;
+}
+
 static int write_plan(const struct workspace *ws, const struct patch_request *q, struct work *w,
                       struct patch_result *r, struct err *e)
 {
     struct err why = {0};
     struct err ignored;
     struct stage stage = {.q = q};
-    int linger = -1;
+    prepare_linger(q, w->n, r);
     struct txn_env env = {.root_fd = ws->root_fd,
                           .journal = q->journal,
                           .lax = q->lax,
-                          /* Without a sync before it the unlink is cheap, and giving back
-                           * later is in the way of the next patch. */
-                          .linger = q->lax ? NULL : &linger,
+                          .linger = r->linger,
+                          .may_linger = on_linger,
                           .staged = on_staged,
                           .user = &stage};
     enum txn_outcome out = txn_run(&env, w->ops, w->n, w->standing, &why);
-    r->linger_plus_one = linger + 1;
     if (!stage.called)
         (void)on_staged(&stage, &ignored);
     bool conflict = why.code == ERR_VERSION_CONFLICT || why.code == ERR_ADD_FILE_EXISTS;
@@ -250,16 +300,69 @@ static int write_section(const struct plan *p, const struct plan_file *f, bool i
                    : diffout_write(out, &old, &new, PATCH_DIFF_MAX, budget);
 }
 
-static void write_diff(const struct plan *p, bool inverse, struct buf *out, bool *ret_omitted)
+static int write_in_turn(const struct plan *p, bool inverse, struct buf *out)
 {
     uint64_t budget = LINEDIFF_WORK_MAX;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < p->n; i++)
+        rc = write_section(p, p->files[i], inverse, out, &budget);
+    return rc;
+}
+
+/* Sections of many files, made by several threads. Each begins with the work that is left then, so
+ * together they may spend a little more than in turn. */
+struct parts {
+    const struct plan *p;
+    bool inverse;
+    struct buf *items;
+    atomic_uint_least64_t left;
+    atomic_size_t total;
+    size_t max;
+};
+
+static void spend(struct parts *s, uint64_t used)
+{
+    uint_least64_t left = atomic_load(&s->left);
+    while (!atomic_compare_exchange_weak(&s->left, &left, left > used ? left - used : 0))
+        continue;
+}
+
+static int write_part(void *user, size_t i)
+{
+    struct parts *s = user;
+    const uint64_t given = atomic_load(&s->left);
+    uint64_t budget = given;
+    int rc = write_section(s->p, s->p->files[i], s->inverse, &s->items[i], &budget);
+    spend(s, given - budget);
+    size_t before = atomic_fetch_add(&s->total, s->items[i].len);
+    return rc == 0 && before + s->items[i].len > s->max ? -EFBIG : rc;
+}
+
+static int write_beside(const struct plan *p, bool inverse, struct buf *out)
+{
+    struct parts s = {.p = p,
+                      .inverse = inverse,
+                      .items = mem_zalloc(p->n, sizeof(struct buf)),
+                      .left = LINEDIFF_WORK_MAX,
+                      .max = inverse ? PATCH_INVERSE_MAX : PATCH_DIFF_MAX};
+    size_t failed = 0;
+    int rc = spread(p->n, write_part, &s, &failed);
     for (size_t i = 0; i < p->n; i++) {
-        if (write_section(p, p->files[i], inverse, out, &budget) < 0) {
-            *ret_omitted = true;
-            buf_fini(out);
-            return;
-        }
+        if (rc == 0)
+            buf_put(out, buf_bytes(&s.items[i]), s.items[i].len);
+        buf_fini(&s.items[i]);
     }
+    free(s.items);
+    return rc;
+}
+
+static void write_diff(const struct plan *p, bool inverse, struct buf *out, bool *ret_omitted)
+{
+    int rc = p->n < SPREAD_FROM ? write_in_turn(p, inverse, out) : write_beside(p, inverse, out);
+    if (rc == 0)
+        return;
+    *ret_omitted = true;
+    buf_fini(out);
 }
 
 /* Have all contents that were there. A limit is no reason to refuse the patch. */

@@ -111,6 +111,8 @@ struct patch_request {
      * NULL = not called. */
     int (*planned)(void *user, const struct patch_result *result, struct err *e);
     int (*staged)(void *user, struct err *e);
+    /* txn_env.may_linger; NULL = it may. */
+    bool (*may_linger)(void *user);
     void *user;
 };
 
@@ -128,14 +130,17 @@ struct patch_result {
     struct buf diff;
     struct buf inverse;
     bool durable; /* applied, and on the disk when it was told */
-    /* 0, or one more than a descriptor: txn_env.linger of the transaction, closed with the result
-     * unless somebody takes it. */
-    int linger_plus_one;
+    /* txn_env.linger of the transaction, closed with the result unless somebody takes it; NULL when
+     * nothing lingers. */
+    int *linger;
+    size_t n_linger;
     bool diff_omitted;
     bool inverse_omitted;
 };
 
 void patch_result_fini(struct patch_result *r);
+/* Close and free what patch_result.linger is. Accepts NULL. */
+void patch_linger_end(int *linger, size_t n);
 const char *patch_status_name(enum patch_status s);
 const char *patch_kind_name(enum patch_kind k);
 

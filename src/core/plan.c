@@ -4,22 +4,34 @@
 #include "base/mem.h"
 #include "core/files.h"
 #include "core/policy.h"
+#include "core/spread.h"
 #include "sys/filemeta.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
+static void free_file(struct plan_file *f)
+{
+    if (f == NULL)
+        return;
+    buf_fini(&f->content);
+    buf_fini(&f->content_before);
+    free(f->path);
+    free(f);
+}
+
 void plan_fini(struct plan *p)
 {
-    for (size_t i = 0; i < p->n; i++) {
-        buf_fini(&p->files[i]->content);
-        buf_fini(&p->files[i]->content_before);
-        free(p->files[i]->path);
-        free(p->files[i]);
-    }
+    for (size_t i = 0; i < p->n; i++)
+        free_file(p->files[i]);
+    for (size_t i = 0; i < p->n_ahead; i++)
+        free_file(p->ahead[i]);
     free(p->files);
+    free(p->ahead);
     map_fini(&p->by_path);
+    map_fini(&p->ahead_by_path);
     *p = (struct plan){0};
 }
 
@@ -48,6 +60,8 @@ bool plan_changes_mode(const struct plan_file *f)
 
 /* Up to this size the first look keeps the content; it is most likely wanted. */
 #define LOOK_MAX (1u << 20)
+/* And when many are looked at ahead: PATCH_FILES_MAX of them are PATCH_TOTAL_MAX together. */
+#define LOOK_AHEAD_MAX (PATCH_TOTAL_MAX / PATCH_FILES_MAX)
 
 static int changed_meanwhile(const struct plan_file *f, struct err *e)
 {
@@ -94,6 +108,18 @@ int plan_check_sizes(const struct plan *p, const struct plan_file *f, uint64_t s
     return 0;
 }
 
+/* One of more than `content_max` bytes is left for later: 1. */
+static int look_at_content(struct plan *p, struct plan_file *f, int fd, off_t content_max,
+                           struct err *e)
+{
+    if (f->st.st_size > content_max)
+        return 1;
+    if (plan_check_sizes(p, f, (uint64_t)f->st.st_size, e) < 0 || read_content(p, f, fd, e) < 0)
+        return -1;
+    version_of(buf_bytes(&f->content), f->content.len, f->before);
+    return 0;
+}
+
 static int look_at_disk(struct plan *p, struct plan_file *f, struct err *e)
 {
     autofd int fd = path_open_regular(p->ws->root_fd, f->path, &f->st);
@@ -104,14 +130,84 @@ static int look_at_disk(struct plan *p, struct plan_file *f, struct err *e)
     if (fd < 0)
         return files_error(e, fd, f->path, "open");
     f->existed = f->exists = true;
-    if (f->st.st_size > (off_t)LOOK_MAX) {
-        int rc = version_of_fd(fd, f->before);
-        return rc < 0 ? files_error(e, rc, f->path, "read") : 0;
+    f->plain = filemeta_is_plain(fd);
+    int rc = look_at_content(p, f, fd, (off_t)LOOK_MAX, e);
+    if (rc <= 0)
+        return rc;
+    rc = version_of_fd(fd, f->before);
+    return rc < 0 ? files_error(e, rc, f->path, "read") : 0;
+}
+
+/* What cannot be had at once, for whatever reason, is for plan_look(): NULL. */
+static int look_ahead_one(void *user, size_t i)
+{
+    struct plan *p = user;
+    struct plan_file *f = p->ahead[i];
+    struct plan alone = {.ws = p->ws};
+    autofd int fd = path_open_regular(p->ws->root_fd, f->path, &f->st);
+    bool done = false;
+    if (fd >= 0) {
+        f->existed = f->exists = true;
+        f->plain = filemeta_is_plain(fd);
+        done = look_at_content(&alone, f, fd, (off_t)LOOK_AHEAD_MAX, NULL) == 0;
     }
-    if (plan_check_sizes(p, f, (uint64_t)f->st.st_size, e) < 0 || read_content(p, f, fd, e) < 0)
-        return -1;
-    version_of(buf_bytes(&f->content), f->content.len, f->before);
+    if (!done) {
+        free_file(f);
+        p->ahead[i] = NULL;
+    }
     return 0;
+}
+
+void plan_look_ahead(struct plan *p, const char *const *paths, size_t n)
+{
+    size_t failed = 0;
+    ensure(p->ahead == NULL);
+    n = n < PATCH_FILES_MAX ? n : PATCH_FILES_MAX;
+    p->ahead = mem_zalloc(n, sizeof(*p->ahead));
+    for (size_t i = 0; i < n; i++) {
+        char normal[PATH_LEN_MAX];
+        if (files_resolve(p->ws, paths[i], normal, NULL) < 0 ||
+            policy_check_write_path(p->ws, normal, NULL) < 0 ||
+            map_get(&p->by_path, normal) != NULL || map_get(&p->ahead_by_path, normal) != NULL)
+            continue;
+        struct plan_file *f = mem_new(struct plan_file);
+        f->path = mem_strdup(normal);
+        p->ahead[p->n_ahead++] = f;
+        map_set(&p->ahead_by_path, normal, (void *)(uintptr_t)p->n_ahead);
+    }
+    (void)spread(p->n_ahead, look_ahead_one, p, &failed);
+}
+
+/* The file as it was looked at ahead, or NULL. */
+static struct plan_file *take_ahead(struct plan *p, const char *normal)
+{
+    uintptr_t known = (uintptr_t)map_get(&p->ahead_by_path, normal);
+    return known > 0 ? steal(p->ahead[known - 1]) : NULL;
+}
+
+static void add_file(struct plan *p, struct plan_file *f)
+{
+    void *items = p->files;
+    mem_grow(&items, &p->cap, p->n + 1, sizeof(*p->files));
+    p->files = items;
+    p->files[p->n++] = f;
+    map_set(&p->by_path, f->path, f);
+}
+
+static struct plan_file *look_first(struct plan *p, const char *normal, struct err *e)
+{
+    struct plan_file *f = take_ahead(p, normal);
+    if (f != NULL) {
+        add_file(p, f);
+        if (plan_check_sizes(p, f, f->content.len, e) < 0)
+            return NULL;
+        p->held += f->content.len;
+        return f;
+    }
+    f = mem_new(struct plan_file);
+    f->path = mem_strdup(normal);
+    add_file(p, f);
+    return look_at_disk(p, f, e) < 0 ? NULL : f;
 }
 
 int plan_load(struct plan *p, struct plan_file *f, struct err *e)
@@ -193,18 +289,10 @@ struct plan_file *plan_look(struct plan *p, const char *path, bool write, struct
                : policy_check_read_path(p->ws, normal, e)) < 0)
         return NULL;
     struct plan_file *f = map_get(&p->by_path, normal);
-    if (f == NULL) {
-        f = mem_new(struct plan_file);
-        f->path = mem_strdup(normal);
-        void *items = p->files;
-        mem_grow(&items, &p->cap, p->n + 1, sizeof(*p->files));
-        p->files = items;
-        p->files[p->n++] = f;
-        map_set(&p->by_path, normal, f);
-        if (look_at_disk(p, f, e) < 0)
-            return NULL;
-    }
-    f->touched |= write;
+    if (f == NULL)
+        f = look_first(p, normal, e);
+    if (f != NULL)
+        f->touched |= write;
     return f;
 }
 

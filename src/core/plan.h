@@ -43,6 +43,7 @@ struct plan_file {
     struct buf content;
     const struct plan_file *origin; /* whose mode and owner a moved file takes; NULL = its own */
     enum patch_mode mode;           /* what becomes of its executable bits */
+    bool plain;                     /* on disk: no extended attributes */
     /* What was on disk, kept when `content` becomes something else and keep_before is set. */
     bool has_before;
     struct buf content_before;
@@ -54,8 +55,11 @@ struct plan {
     size_t n;
     size_t cap;
     struct map by_path;
-    uint64_t held; /* bytes of all contents */
-    uint64_t work; /* see hunks_apply() */
+    struct plan_file **ahead; /* looked at already, not yet asked for; NULL where that was taken */
+    size_t n_ahead;
+    struct map ahead_by_path; /* index + 1 */
+    uint64_t held;            /* bytes of all contents */
+    uint64_t work;            /* see hunks_apply() */
     bool keep_before;
 };
 
@@ -81,6 +85,10 @@ mode_t plan_mode(const struct plan_file *f, const struct stat *st);
 int plan_load_before(struct plan *p, struct plan_file *f, struct err *e);
 
 /* Steps that core/plan_sections is made of. */
+
+/* Look at many small files at once, by several threads; plan_look() finds the result. What is wrong
+ * with one is found when it is asked for. Paths as they were written; once at most. */
+void plan_look_ahead(struct plan *p, const char *const *paths, size_t n);
 
 /* The entry of a path as it was written, or NULL. `write`: the patch wants to change it. */
 struct plan_file *plan_look(struct plan *p, const char *path, bool write, struct err *e);

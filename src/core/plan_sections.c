@@ -9,6 +9,7 @@
 #include "core/exact.h"
 #include "core/files.h"
 #include "core/plan.h"
+#include "core/spread.h"
 
 #include <string.h>
 
@@ -278,8 +279,24 @@ static int check_ancestors(const struct plan *p, const struct plan_file *f, stru
     return 0;
 }
 
+/* Additions are of files that are not there. */
+static void look_ahead(struct plan *p, const struct patch_doc *doc)
+{
+    size_t n = 0;
+    if (doc->n < SPREAD_FROM)
+        return;
+    const char **paths = mem_zalloc(doc->n, sizeof(*paths));
+    for (size_t i = 0; i < doc->n; i++) {
+        if (doc->sections[i].kind != PATCH_ADD)
+            paths[n++] = doc->sections[i].path;
+    }
+    plan_look_ahead(p, paths, n);
+    free(paths);
+}
+
 int plan_sections(struct plan *p, const struct patch_doc *doc, struct err *e)
 {
+    look_ahead(p, doc);
     if (carry_out(p, doc, e) < 0)
         return -1;
     for (size_t i = 0; i < p->n; i++) {

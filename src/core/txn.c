@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* From so many new files on one syncfs() is cheaper than an fsync() of each. */
@@ -50,6 +51,7 @@ struct txn {
     dev_t sync_dev; /* ... and which one that is */
     struct err *why;
     bool stopped; /* by the caller */
+    bool lingers; /* what lies aside is kept open */
 };
 
 /* ---- helpers ---- */
@@ -105,7 +107,7 @@ static bool is_ours(const struct item *it, int dir)
 /* ---- stage ---- */
 
 /* Owner, mode and attributes from the file that is replaced or moved, checked to still be it. */
-static int copy_meta(struct txn *t, const struct item *it, int fd)
+static int copy_meta(struct txn *t, const struct item *it, int fd, const struct stat *made)
 {
     struct stat st;
     autofd int from = path_open_regular(t->dirs.root_fd, it->op->meta_path, &st);
@@ -113,7 +115,19 @@ static int copy_meta(struct txn *t, const struct item *it, int fd)
         return from;
     if (!filemeta_same(&st, it->op->meta_was))
         return STEP_CONFLICT;
-    return filemeta_copy(from, &st, fd);
+    return filemeta_copy(from, &st, fd, made);
+}
+
+/* A replaced file that had no attributes is not opened again. If it gets some, or another mode,
+ * until its turn, the time of its last change tells. */
+static bool is_plain(const struct item *it)
+{
+    return it->op->plain && it->op->kind == TXN_REPLACE && it->op->meta_was == it->op->was;
+}
+
+static int take_meta(struct txn *t, const struct item *it, int fd, const struct stat *made)
+{
+    return is_plain(it) ? filemeta_copy(-1, it->op->was, fd, made) : copy_meta(t, it, fd, made);
 }
 
 static int change_mode(const struct item *it, int fd)
@@ -136,18 +150,16 @@ static bool syncs_alone(const struct txn *t, const struct stat *st)
 static int fill(struct txn *t, struct item *it, int fd)
 {
     struct stat st;
-    int rc = it->op->meta_path != NULL ? copy_meta(t, it, fd) : 0;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    it->dev = st.st_dev;
+    it->ino = st.st_ino;
+    int rc = it->op->meta_path != NULL ? take_meta(t, it, fd, &st) : 0;
     if (rc == 0)
         rc = change_mode(it, fd);
     if (rc == 0)
         rc = fd_write_all(fd, it->op->bytes, it->op->len);
-    if (rc == 0 && (fstat(fd, &st) < 0 || (syncs_alone(t, &st) && fsync(fd) < 0)))
-        rc = -errno;
-    if (rc == 0) {
-        it->dev = st.st_dev;
-        it->ino = st.st_ino;
-    }
-    return rc;
+    return rc == 0 && syncs_alone(t, &st) && fsync(fd) < 0 ? -errno : rc;
 }
 
 static int stage_step(struct txn *t, struct item *it, int dir)
@@ -167,16 +179,36 @@ static int stage_step(struct txn *t, struct item *it, int dir)
 
 /* ---- commit ---- */
 
+/* Once more, from the file as it is now. */
+static int copy_meta_again(struct txn *t, const struct item *it, int dir)
+{
+    struct stat made;
+    autofd int fd = openat(dir, it->temp, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &made) < 0)
+        return -errno;
+    int rc = copy_meta(t, it, fd, &made);
+    if (rc == 0)
+        rc = change_mode(it, fd);
+    return rc == 0 && !t->env->lax && fsync(fd) < 0 ? -errno : rc;
+}
+
+static bool was_touched(const struct item *it, const struct stat *now)
+{
+    const struct timespec *was = &it->op->was->st_ctim;
+    return now->st_ctim.tv_sec != was->tv_sec || now->st_ctim.tv_nsec != was->tv_nsec;
+}
+
 /* Before anything is renamed: is the target still what was planned against? */
 static int check_step(struct txn *t, struct item *it, int dir)
 {
-    (void)t;
     struct stat st;
     int rc = fstatat(dir, it->leaf, &st, AT_SYMLINK_NOFOLLOW);
     if (rc < 0 && errno != ENOENT)
         return -errno;
     bool fits = it->op->kind == TXN_CREATE ? rc < 0 : rc == 0 && filemeta_same(&st, it->op->was);
-    return fits ? 0 : STEP_CONFLICT;
+    if (!fits)
+        return STEP_CONFLICT;
+    return is_plain(it) && was_touched(it, &st) ? copy_meta_again(t, it, dir) : 0;
 }
 
 /* Swap the target with the file under the temporary name. Where the file system has no such call
@@ -320,11 +352,23 @@ static int enter_directory(struct txn *t, struct item *it)
     return 0;
 }
 
+static bool may_linger(const struct txn *t)
+{
+    struct rlimit files;
+    if (t->env->linger == NULL || t->n == 0)
+        return false;
+    if (t->n == 1)
+        return true;
+    return t->n <= TXN_LINGER_FILES && getrlimit(RLIMIT_NOFILE, &files) == 0 &&
+           t->n <= files.rlim_cur / TXN_LINGER_SHARE &&
+           (t->env->may_linger == NULL || t->env->may_linger(t->env->user));
+}
+
 /* As a path only: nobody's permission is needed, and nothing can be done with it but close it. */
 static void keep_lingering(const struct txn *t, const struct item *it, int dir)
 {
-    if (t->env->linger != NULL && t->n == 1 && it->op->was->st_size <= (off_t)TXN_LINGER_MAX)
-        *t->env->linger = openat(dir, it->temp, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (t->lingers && it->op->was->st_size <= (off_t)(TXN_LINGER_MAX / t->n))
+        t->env->linger[it - t->items] = openat(dir, it->temp, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }
 
 static int finish_step(struct txn *t, struct item *it, int dir)
@@ -372,6 +416,17 @@ static int for_all_beside(struct txn *t, enum txn_step step, step_fn *run)
     if (rc != 0)
         say_failure(t, &t->items[failed], rc);
     return rc != 0 ? -1 : 0;
+}
+
+/* Replacements do not depend on each other, whatever their order; a name that is taken may be one
+ * that another operation frees. */
+static int commit_all(struct txn *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->items[i].op->kind != TXN_REPLACE)
+            return for_all(t, TXN_COMMIT, commit_step);
+    }
+    return for_all_beside(t, TXN_COMMIT, commit_step);
 }
 
 static int enter_all(struct txn *t)
@@ -538,11 +593,12 @@ static enum txn_outcome run_phases(struct txn *t, bool *standing)
         return TXN_REFUSED;
     if (enter_all(t) < 0 || for_all_beside(t, TXN_STAGE, stage_step) < 0 || sync_files(t) < 0 ||
         ask_staged(t) < 0 || for_all_beside(t, TXN_CHECK, check_step) < 0 ||
-        journal_before_commit(t) < 0 || for_all(t, TXN_COMMIT, commit_step) < 0 ||
-        sync_all(t) < 0 || journal_after_commit(t) < 0) {
+        journal_before_commit(t) < 0 || commit_all(t) < 0 || sync_all(t) < 0 ||
+        journal_after_commit(t) < 0) {
         enum txn_outcome out = undo_all(t, standing);
         return t->stopped ? TXN_STOPPED : out;
     }
+    t->lingers = may_linger(t);
     (void)for_all_beside(t, TXN_FINISH, finish_step);
     for (size_t i = 0; i < t->n; i++)
         standing[i] = true;

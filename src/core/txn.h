@@ -15,7 +15,8 @@
  * With a journal (core/journal) a crash at any point is undone or finished at the next start. Many
  * new files are synced after all were written, with one call for the whole file system; so are
  * their directories after the renames. Making, looking and removing are done by several threads
- * then (core/spread); names are exchanged one after the other, in the order of the operations.
+ * then (core/spread), and so is the exchange of names where all are replacements; other names
+ * change one after the other, in the order of the operations.
  *
  * Must not: write into an existing inode (it may have names elsewhere, A18); go on after somebody
  * else changed a target; leave a temporary file, but for one case: when an old file cannot be put
@@ -31,8 +32,11 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
-/* Up to this size a replaced file may linger, see txn_env. */
-#define TXN_LINGER_MAX (1u << 20)
+/* What may linger of one transaction, see txn_env: files, a share of the descriptors that the
+ * process may have, and bytes, of which each file has an equal part. */
+#define TXN_LINGER_FILES 1024u
+#define TXN_LINGER_SHARE 8u
+#define TXN_LINGER_MAX (4u << 20)
 /* Directories that are held open; more are opened again for each use and compared. */
 #define TXN_DIRS_HELD 256u
 
@@ -48,6 +52,7 @@ struct txn_op {
     const struct stat *meta_was; /* its fstat */
     mode_t mode_set;             /* bits to set and to clear in the mode that comes of it */
     mode_t mode_clear;
+    bool plain; /* meta_path had no extended attributes when it was planned against */
 };
 
 enum txn_step {
@@ -72,11 +77,13 @@ struct txn_env {
     int root_fd;
     struct journal *journal; /* NULL: a crash in between leaves what it leaves */
     bool lax;                /* nothing is synced: durable is what the system makes so, later */
-    /* NULL, or -1: gets a descriptor of the one file that a transaction of one operation replaced
-     * or removed. It has no name any more, and closing it gives its blocks and inode back, which
-     * takes as long as all the renaming: the caller does it when nobody waits. -1 stays for larger
-     * files, whose space somebody may need at once. */
+    /* NULL, or -1 for each operation: gets a descriptor of the file that it replaced or removed.
+     * That has no name any more, and closing it gives its blocks and inode back, which takes longer
+     * than all the renaming: the caller does it when nobody waits. -1 stays for larger files, whose
+     * space somebody may need at once. */
     int *linger;
+    /* Asked once, before the first of several is kept so; NULL = they may. */
+    bool (*may_linger)(void *user);
     const struct txn_probe *probe;
     /* Called once when all is staged and synced, before the first rename; negative stops. Called
      * also when there is nothing to write. NULL = not called. */

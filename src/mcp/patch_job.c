@@ -6,9 +6,11 @@
 #include "mcp/aside.h"
 #include "mcp/operation_answer.h"
 #include "mcp/recorder.h"
-#include "sys/fd.h"
 
 #include <string.h>
+
+/* From so many changes on recording the plan takes longer than handing it to another thread. */
+#define PLAN_BESIDE_FROM 64u
 
 void patch_job_fini(struct patch_job *j)
 {
@@ -55,8 +57,9 @@ static int on_planned(void *user, const struct patch_result *r, struct err *e)
 {
     struct patch_job *j = user;
     j->plan = r;
-    /* In memory it waits for nothing, and is done while the files do. */
-    j->planning = !j->request.lax && aside_begin(j->aside, plan_beside, j);
+    /* Of a patch that waits for nothing, only what is much is worth the hand-over. */
+    bool beside = !j->request.lax || r->n_changes >= PLAN_BESIDE_FROM;
+    j->planning = beside && aside_begin(j->aside, plan_beside, j);
     return j->planning ? 0 : record_plan(j, r, e);
 }
 
@@ -70,6 +73,13 @@ static int on_staged(void *user, struct err *e)
     if (j->plan_status < 0)
         *e = j->plan_e;
     return j->plan_status;
+}
+
+/* Descriptors add up when the ones of earlier patches are not closed yet. */
+static bool on_linger(void *user)
+{
+    const struct patch_job *j = user;
+    return recorder_idle(j->recorder);
 }
 
 /* ---- the outcome ---- */
@@ -118,7 +128,8 @@ static void settle_refusal(struct patch_job *j)
 struct applied {
     struct record record;
     char *operation_id;
-    int linger; /* the file that was replaced, or -1 */
+    int *linger; /* the files that were replaced: patch_result.linger */
+    size_t n_linger;
 };
 
 static bool write_applied(struct record *record, struct ledger *l)
@@ -129,7 +140,7 @@ static bool write_applied(struct record *record, struct ledger *l)
     int rc = l == NULL ? 0 : opstore_finish(l, a->operation_id, &outcome, LEDGER_LAZY, &e);
     if (rc < 0)
         log_error("the outcome of a patch was not recorded: %s", e.message);
-    fd_close(&a->linger);
+    patch_linger_end(a->linger, a->n_linger);
     free(a->operation_id);
     free(a);
     return rc >= 0;
@@ -140,8 +151,8 @@ static void settle_applied(struct patch_job *j)
     struct applied *a = mem_new(struct applied);
     a->record.write = write_applied;
     a->operation_id = mem_strdup(j->record.operation_id);
-    a->linger = j->result.linger_plus_one - 1;
-    j->result.linger_plus_one = 0;
+    a->linger = steal(j->result.linger);
+    a->n_linger = j->result.n_linger;
     recorder_push_quietly(j->recorder, &a->record);
 }
 
@@ -175,6 +186,7 @@ void patch_job_run(struct patch_job *j)
     j->request.want_inverse = !j->request.check_only;
     j->request.planned = on_planned;
     j->request.staged = on_staged;
+    j->request.may_linger = on_linger;
     j->request.user = j;
     j->status = j->load != NULL ? j->load(j) : 0;
     if (j->status == 0)

@@ -4,8 +4,8 @@
  * key known (then nothing runs); plan in memory; record the plan with its inverse in the ledger;
  * write, with the root's journal; record the outcome. So a crash at any point leaves a record that
  * the next start can judge by the disk, and what was refused before anything was written is
- * recorded as that. For a durable patch and a ledger on disk, the plan and the new files' bytes go
- * to the disk at the same time (mcp/aside): the renames wait for both. What went as
+ * recorded as that. The plan of a durable patch, or of one with many files, is recorded while the
+ * new files are made and go to the disk (mcp/aside): the renames wait for both. What went as
  * planned is recorded after the caller has its answer (mcp/recorder).
  *
  * Must not: touch the session or the loop.

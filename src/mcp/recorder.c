@@ -14,6 +14,7 @@ struct recorder {
     unsigned n;
     uint64_t batch; /* of what is pushed now */
     uint64_t lost;
+    bool busy;               /* a batch is being written */
     pthread_mutex_t writing; /* one writer at a time keeps the order */
     uv_work_t job;
     uv_timer_t timer;
@@ -55,6 +56,7 @@ static void take_all(struct recorder *r, struct list *to)
     }
     r->n = 0;
     r->batch++;
+    r->busy = !list_empty(to);
     unlock(&r->queue_mutex);
 }
 
@@ -69,12 +71,19 @@ void recorder_flush(struct recorder *r)
         list_remove(&record->node);
         failed += record->write(record, r->ledger) ? 0 : 1;
     }
-    unlock(&r->writing);
-    if (failed == 0)
-        return;
     lock(&r->queue_mutex);
+    r->busy = false;
     r->lost += failed;
     unlock(&r->queue_mutex);
+    unlock(&r->writing);
+}
+
+bool recorder_idle(struct recorder *r)
+{
+    lock(&r->queue_mutex);
+    bool idle = r->n == 0 && !r->busy;
+    unlock(&r->queue_mutex);
+    return idle;
 }
 
 void recorder_free(struct recorder *r)

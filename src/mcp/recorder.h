@@ -59,6 +59,9 @@ void recorder_kick(struct recorder *r);
 /* Write all that was pushed before. Blocks: any thread but the loop's. */
 void recorder_flush(struct recorder *r);
 
+/* Does nothing wait, and is nothing being written? Any thread; true for this moment. */
+bool recorder_idle(struct recorder *r);
+
 /* Records that were not written. */
 uint64_t recorder_lost(struct recorder *r);
 

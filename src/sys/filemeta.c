@@ -48,7 +48,7 @@ static void copy_attributes(int from_fd, int to_fd)
 {
     char probe[1];
     bool has_acl = false;
-    ssize_t n = flistxattr(from_fd, NULL, 0);
+    ssize_t n = from_fd >= 0 ? flistxattr(from_fd, NULL, 0) : 0;
     if (n > 0 && n <= FILEMETA_LIST_MAX) {
         autofree char *names = mem_zalloc((size_t)n, 1);
         n = flistxattr(from_fd, names, (size_t)n);
@@ -62,13 +62,15 @@ static void copy_attributes(int from_fd, int to_fd)
         (void)fremovexattr(to_fd, ACL_NAME);
 }
 
-int filemeta_copy(int from_fd, const struct stat *from, int to_fd)
+bool filemeta_is_plain(int fd)
 {
-    struct stat to;
-    if (fstat(to_fd, &to) < 0)
-        return -errno;
+    return flistxattr(fd, NULL, 0) == 0;
+}
+
+int filemeta_copy(int from_fd, const struct stat *from, int to_fd, const struct stat *to)
+{
     mode_t mode = from->st_mode & 07777;
-    if (!copy_owner(from, &to, to_fd))
+    if (!copy_owner(from, to, to_fd))
         mode &= ~(mode_t)(S_ISUID | S_ISGID);
     copy_attributes(from_fd, to_fd);
     /* Last: a change of owner clears bits, and a list and the mode are two views of one thing. */

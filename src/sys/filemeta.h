@@ -21,8 +21,11 @@
 /* Is it still the same file with, as far as its size and times tell, the same bytes? */
 bool filemeta_same(const struct stat *a, const struct stat *b);
 
-/* Copy from `from_fd` (any descriptor that can be read), whose fstat is *from, to `to_fd`. 0 or
- * -errno. */
-int filemeta_copy(int from_fd, const struct stat *from, int to_fd);
+/* Has the file no extended attributes and no access control list? Unsure = false. */
+bool filemeta_is_plain(int fd);
+
+/* Copy from `from_fd` (any descriptor that can be read; -1 for a file that is plain), whose fstat
+ * is *from, to `to_fd`, whose fstat is *to. 0 or -errno. */
+int filemeta_copy(int from_fd, const struct stat *from, int to_fd, const struct stat *to);
 
 #endif

@@ -159,7 +159,7 @@ static void test_bounded_time(void **state)
     clock_t before = clock();
     assert_int_equal(write_diff(&out, &a, &b, 64u << 20), 0);
     double seconds = (double)(clock() - before) / CLOCKS_PER_SEC;
-    if (seconds > 10)
+    if (seconds > 60)
         fail_msg("%.1f s of CPU", seconds);
 }
 

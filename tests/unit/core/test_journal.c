@@ -486,6 +486,99 @@ static void test_many_killed_anywhere(void **state)
     }
 }
 
+/* Killed when the file of that number has the new content: other threads are elsewhere among the
+ * exchanges then. */
+static void kill_when_new(struct scratch *s, const struct variant *v, size_t i)
+{
+    struct stat was;
+    struct stat now;
+    char name[24];
+    int status = 0;
+    many_name(i, name);
+    assert_int_equal(fstatat(s->ws.root_fd, name, &was, 0), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(apply(s, v));
+    bool ended = false;
+    bool is_new = false;
+    while (!ended && !is_new) {
+        is_new = fstatat(s->ws.root_fd, name, &now, 0) == 0 && now.st_ino != was.st_ino;
+        ended = waitpid(pid, &status, WNOHANG) == pid;
+    }
+    if (ended)
+        return;
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+static void test_many_killed_between_names(void **state)
+{
+    struct scratch *s = *state;
+    for (size_t i = 0; i < MANY; i += 23) {
+        autobuf text = BUF_INIT;
+        struct journal_report r = {0};
+        put_many(s, &text);
+        struct variant v = {"many", buf_cstr(&text), i % 2 == 0, false};
+        kill_when_new(s, &v, i);
+        recover(s, &r);
+        assert_int_not_equal(r.outcome, JOURNAL_STUCK);
+        size_t n = count_new(s);
+        assert_true(n == 0 || n == MANY);
+        assert_int_equal(scratch_leftovers(s), 0);
+    }
+}
+
+/* The disk is full for one of the threads: pages for the old files, and for some of the new. */
+static int many_on_small_disk(struct scratch *s, size_t pages, int *ret_applied)
+{
+    char size[32];
+    autobuf text = BUF_INIT;
+    snprintf(size, sizeof(size), "size=%zuk", 4 * pages);
+    if (mount("tmpfs", s->ws.root, "tmpfs", 0, size) < 0)
+        return 77;
+    s->ws.root_fd = open(s->ws.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    put_many(s, &text);
+    struct variant v = {.text = buf_cstr(&text)};
+    bool applied = apply(s, &v) == 0;
+    *ret_applied += applied;
+    int rc = count_new(s) == (applied ? MANY : 0) && scratch_leftovers(s) == 0 ? 0 : 1;
+    close(s->ws.root_fd);
+    umount2(s->ws.root, MNT_DETACH);
+    return rc;
+}
+
+static int run_many_small_disks(struct scratch *s)
+{
+    int applied = 0;
+    int tried = 0;
+    if (unshare(CLONE_NEWNS) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+        return 77;
+    if (mount("none", "/", "none", MS_REC | MS_PRIVATE, "") < 0)
+        return 77;
+    for (size_t pages = MANY + 10; pages < 2 * MANY + 40; pages += 29, tried++) {
+        int rc = many_on_small_disk(s, pages, &applied);
+        if (rc != 0)
+            return rc;
+    }
+    return applied > 0 && applied < tried ? 0 : 2;
+}
+
+static void test_a_full_disk_under_threads(void **state)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(run_many_small_disks(*state));
+    int status = -1;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        print_message("no mount namespace can be made here\n");
+        skip();
+    }
+    assert_int_equal(status, 0);
+}
+
 static int up_in_memory(void **state)
 {
     return access("/dev/shm", W_OK) == 0 ? scratch_up_below(state, "/dev/shm") : scratch_up(state);
@@ -497,4 +590,5 @@ UNIT_MAIN(M(test_killed_at_every_system_call), M(test_recovery_is_killed_too),
           M(test_all_renamed_goes_forward), M(test_others_files_stay),
           M(test_a_directory_that_became_a_link), M(test_one_holder),
           M(test_another_root_is_refused), M(test_damage), M(test_a_full_disk),
-          M(test_many_killed_anywhere))
+          M(test_many_killed_anywhere), M(test_many_killed_between_names),
+          M(test_a_full_disk_under_threads))

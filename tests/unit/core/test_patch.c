@@ -601,6 +601,106 @@ static void test_the_caller_is_told_when_staging_fails(void **state)
     scratch_expect(s, "f", "a\n");
 }
 
+/* So many sections that the files are looked at ahead: what is told is the first fault in the
+ * patch, as with few, and nothing is changed. */
+static void put_hundred(struct scratch *s, struct buf *text, const char *first, const char *last)
+{
+    buf_puts(text, "*** Begin Patch\n");
+    buf_puts(text, first);
+    for (int i = 0; i < 100; i++) {
+        char path[16];
+        snprintf(path, sizeof(path), "m%d/f%d", i / 20, i);
+        scratch_put(s, path, "a\n");
+        buf_printf(text, "*** Update File: %s\n-a\n+b\n", path);
+    }
+    buf_puts(text, last);
+    buf_puts(text, "*** End Patch\n");
+}
+
+static void test_many_are_looked_at_ahead(void **state)
+{
+    struct scratch *s = *state;
+    static const struct {
+        const char *first;
+        const char *last;
+        enum err_code refused;
+        const char *says;
+    } rows[] = {
+        {"*** Update File: big\n-x\n+y\n", "*** Update File: missing\n-a\n+b\n", ERR_FILE_NOT_FOUND,
+         "missing"},
+        {"*** Update File: ../x\n-a\n+b\n", "*** Update File: missing\n-a\n+b\n", ERR_PATH_ESCAPE,
+         "../x"},
+        {"*** Update File: link\n-a\n+b\n", "", ERR_SYMLINK_REJECTED, "link"},
+        {"*** Update File: m0/f0\n-c\n+b\n", "*** Update File: missing\n-a\n+b\n",
+         ERR_INVALID_PATCH, "m0/f0"},
+        /* Twice in one patch, and above what is read ahead. */
+        {"*** Update File: big\n-x\n+y\n", "*** Update File: m0/f0\n-b\n+c\n", ERR_NONE, NULL},
+    };
+    autofree char *big = mem_zalloc(200001, 1);
+    memset(big, '\n', 200000);
+    big[0] = 'x';
+    assert_int_equal(symlinkat("m0/f0", s->ws.root_fd, "link"), 0);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        autobuf text = BUF_INIT;
+        struct patch_result r = {0};
+        struct err e = {0};
+        scratch_put(s, "big", big);
+        put_hundred(s, &text, rows[i].first, rows[i].last);
+        int rc = run(s, buf_cstr(&text), false, &r, &e);
+        if (rows[i].refused != ERR_NONE) {
+            assert_int_equal(rc, -1);
+            assert_int_equal(e.code, rows[i].refused);
+            assert_non_null(strstr(e.message, rows[i].says));
+            scratch_expect(s, "m0/f0", "a\n");
+            scratch_expect(s, "m4/f99", "a\n");
+            continue;
+        }
+        if (rc < 0)
+            fail_msg("%s", e.message);
+        assert_int_equal(r.n_changes, 101);
+        scratch_expect(s, "m0/f0", "c\n");
+        scratch_expect(s, "m4/f99", "b\n");
+        patch_result_fini(&r);
+    }
+    assert_int_equal(scratch_leftovers(s), 0);
+}
+
+/* The inverse of many files is made by several threads: in order, and it undoes all. */
+static void test_the_inverse_of_many(void **state)
+{
+    struct scratch *s = *state;
+    autobuf text = BUF_INIT;
+    struct patch_result r = {0};
+    struct patch_result back = {0};
+    struct err e = {0};
+    put_hundred(s, &text, "*** Add File: new\n+n\n", "");
+    struct patch_request q = {
+        .text = buf_cstr(&text), .text_len = text.len, .want_inverse = true, .want_diff = true};
+    if (patch_apply(&s->ws, &q, &r, &e) < 0)
+        fail_msg("%s", e.message);
+    assert_false(r.inverse_omitted || r.diff_omitted);
+    assert_true(strstr(buf_cstr(&r.inverse), "m0/f0") < strstr(buf_cstr(&r.inverse), "m4/f99"));
+    struct patch_request undo = {.text = buf_cstr(&r.inverse),
+                                 .text_len = r.inverse.len,
+                                 .is_inverse = true,
+                                 .format = PATCH_FORMAT_UNIFIED};
+    if (patch_apply(&s->ws, &undo, &back, &e) < 0)
+        fail_msg("%s", e.message);
+    scratch_expect(s, "m0/f0", "a\n");
+    scratch_expect(s, "m4/f99", "a\n");
+    assert_false(scratch_has(s, "new"));
+    patch_result_fini(&back);
+    /* And the diff does it once more. */
+    struct patch_request again = {
+        .text = buf_cstr(&r.diff), .text_len = r.diff.len, .format = PATCH_FORMAT_UNIFIED};
+    if (patch_apply(&s->ws, &again, &back, &e) < 0)
+        fail_msg("%s", e.message);
+    scratch_expect(s, "m2/f50", "b\n");
+    assert_true(scratch_has(s, "new"));
+    patch_result_fini(&back);
+    patch_result_fini(&r);
+}
+
 #define S(f) cmocka_unit_test_setup_teardown(f, scratch_up, scratch_down)
 
 UNIT_MAIN(S(test_operations), S(test_pure_move_and_case_only_rename), S(test_fuzzy_is_told),
@@ -611,4 +711,5 @@ UNIT_MAIN(S(test_operations), S(test_pure_move_and_case_only_rename), S(test_fuz
           S(test_an_update_that_changes_nothing_does_not_write), S(test_expectations),
           S(test_check_only_writes_nothing), S(test_strange_names),
           S(test_many_files_in_many_directories), S(test_the_caller_is_asked_before_files_change),
-          S(test_the_caller_is_told_when_staging_fails))
+          S(test_the_caller_is_told_when_staging_fails), S(test_many_are_looked_at_ahead),
+          S(test_the_inverse_of_many))

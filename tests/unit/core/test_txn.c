@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The transaction that all tests run: two files in new directories, one replaced, one removed, one
@@ -424,6 +425,110 @@ static void test_one_of_many_fails(void **state)
     }
 }
 
+/* Replacements only: their names are exchanged by several threads. The one that fails may be found
+ * when others were exchanged already. */
+static void test_one_of_many_replacements_is_changed_late(void **state)
+{
+    struct scratch *s = *state;
+    autofree struct many *m = mem_new(struct many);
+    struct err why = {0};
+    many_init(m, s);
+    for (size_t i = 0; i < MANY; i++)
+        m->ops[i].kind = TXN_REPLACE;
+    /* Same size and time as was planned against, and another file: only the number tells. */
+    scratch_put(s, "other", "old\n");
+    const struct timespec times[2] = {m->was[MANY - 1].st_atim, m->was[MANY - 1].st_mtim};
+    assert_int_equal(utimensat(s->ws.root_fd, "other", times, 0), 0);
+    assert_int_equal(renameat(s->ws.root_fd, "other", s->ws.root_fd, m->paths[MANY - 1]), 0);
+    struct txn_env env = {.root_fd = s->ws.root_fd};
+    assert_int_equal(txn_run(&env, m->ops, MANY, m->standing, &why), TXN_REFUSED);
+    assert_int_equal(scratch_leftovers(s), 0);
+    stat_of(s, m->paths[MANY - 1], &m->was[MANY - 1]);
+    assert_int_equal(txn_run(&env, m->ops, MANY, m->standing, &why), TXN_APPLIED);
+    for (size_t i = 0; i < MANY; i++)
+        scratch_expect(s, m->paths[i], "NEW\n");
+    assert_int_equal(scratch_leftovers(s), 0);
+}
+
+/* What a file without attributes got after it was planned against is kept all the same. */
+static void chmod_replaced(struct scratch *s)
+{
+    assert_int_equal(fchmodat(s->ws.root_fd, "d/replaced", 0640, 0), 0);
+}
+
+static void test_a_mode_that_changes_late_is_kept(void **state)
+{
+    struct scratch *s = *state;
+    static const enum txn_step steps[] = {TXN_STAGE, TXN_CHECK};
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        struct job j;
+        struct stat st;
+        job_init(&j, s);
+        assert_int_equal(fchmodat(s->ws.root_fd, "d/replaced", 0604, 0), 0);
+        stat_of(s, "d/replaced", &j.replaced);
+        j.ops[1].plain = true;
+        j.step = steps[i];
+        j.op = 0; /* it runs alone */
+        j.act = chmod_replaced;
+        /* A change within one tick of the clock that stamps files could not be told. */
+        do
+            assert_int_equal(clock_gettime(CLOCK_REALTIME_COARSE, &st.st_ctim), 0);
+        while (st.st_ctim.tv_sec == j.replaced.st_ctim.tv_sec &&
+               st.st_ctim.tv_nsec <= j.replaced.st_ctim.tv_nsec);
+        struct txn_probe p = {probe, &j};
+        struct txn_env env = {.root_fd = s->ws.root_fd, .probe = &p};
+        assert_int_equal(txn_run(&env, &j.ops[1], 1, j.standing, &j.why), TXN_APPLIED);
+        scratch_expect(s, "d/replaced", "NEW\n");
+        stat_of(s, "d/replaced", &st);
+        assert_int_equal(st.st_mode & 07777, 0640);
+        assert_int_equal(scratch_leftovers(s), 0);
+    }
+}
+
+static bool say_no(void *user)
+{
+    ++*(int *)user;
+    return false;
+}
+
+static size_t count_open(int *linger, size_t n)
+{
+    size_t open = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct stat st;
+        if (linger[i] < 0)
+            continue;
+        assert_int_equal(fstat(linger[i], &st), 0);
+        assert_int_equal(st.st_nlink, 0);
+        assert_int_equal(st.st_size, 4);
+        close(linger[i]);
+        open++;
+    }
+    return open;
+}
+
+/* Old files have no name any more, and are kept open for the caller, who may not want that. */
+static void test_what_was_replaced_lingers(void **state)
+{
+    struct scratch *s = *state;
+    for (int refuse = 0; refuse < 2; refuse++) {
+        struct job j;
+        int linger[N_OPS];
+        int asked = 0;
+        job_init(&j, s);
+        memset(linger, -1, sizeof(linger));
+        struct txn_env env = {.root_fd = s->ws.root_fd, .linger = linger, .user = &asked};
+        env.may_linger = refuse ? say_no : NULL;
+        assert_int_equal(txn_run(&env, j.ops, N_OPS, j.standing, &j.why), TXN_APPLIED);
+        assert_int_equal(scratch_leftovers(s), 0);
+        assert_int_equal(asked, refuse);
+        /* Replaced, removed, moved. */
+        assert_int_equal(count_open(linger, N_OPS), refuse ? 0 : 3);
+        (void)unlinkat(s->ws.root_fd, "x/y/new", 0);
+        (void)unlinkat(s->ws.root_fd, "x/target", 0);
+    }
+}
+
 #define S(f) cmocka_unit_test_setup_teardown(f, scratch_up, scratch_down)
 
 int main(int argc, char **argv)
@@ -439,6 +544,9 @@ int main(int argc, char **argv)
         S(test_directories_with_others_files_stay),
         S(test_many_files),
         S(test_one_of_many_fails),
+        S(test_one_of_many_replacements_is_changed_late),
+        S(test_a_mode_that_changes_late_is_kept),
+        S(test_what_was_replaced_lingers),
     };
     if (argc > 1 && strcmp(argv[1], "without-renameat2") == 0 &&
         deny_syscall(SYS_renameat2, ENOSYS) < 0)

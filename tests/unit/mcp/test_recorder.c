@@ -20,6 +20,7 @@ struct mark {
     struct record record;
     unsigned number;
     bool fails;
+    struct recorder *recorder;
 };
 
 static bool write_mark(struct record *record, struct ledger *l)
@@ -151,6 +152,32 @@ static void test_amend(void **state)
     assert_false(recorder_amend(f->recorder, batch, record, set_number, &number));
 }
 
+static bool seen_idle;
+
+static bool look_while_writing(struct record *record, struct ledger *l)
+{
+    struct mark *m = container_of(record, struct mark, record);
+    seen_idle = recorder_idle(m->recorder);
+    free(m);
+    return true;
+}
+
+/* Idle is: nothing waits and nothing is being written. */
+static void test_idle(void **state)
+{
+    struct fixture *f = *state;
+    struct mark *m = mem_new(struct mark);
+    m->record.write = look_while_writing;
+    m->recorder = f->recorder;
+    seen_idle = true;
+    assert_true(recorder_idle(f->recorder));
+    recorder_push_quietly(f->recorder, &m->record);
+    assert_false(recorder_idle(f->recorder));
+    recorder_flush(f->recorder);
+    assert_false(seen_idle);
+    assert_true(recorder_idle(f->recorder));
+}
+
 static void test_lost_is_counted(void **state)
 {
     struct fixture *f = *state;
@@ -168,4 +195,4 @@ static void test_lost_is_counted(void **state)
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 UNIT_MAIN(WITH(test_in_order), WITH(test_flush), WITH(test_kick), WITH(test_free_writes),
-          WITH(test_amend), WITH(test_lost_is_counted))
+          WITH(test_amend), WITH(test_idle), WITH(test_lost_is_counted))
