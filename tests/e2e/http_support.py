@@ -15,8 +15,8 @@ import threading
 from support import LOG_LINE, SERVER, Case
 
 LISTENING = re.compile(r"listening on (\S+)")
-START_S = 20.0
-ANSWER_S = 30.0
+START_S = 60.0
+ANSWER_S = 90.0
 MODERN = "2026-07-28"
 META = {
     "io.modelcontextprotocol/protocolVersion": MODERN,

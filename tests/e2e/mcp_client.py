@@ -15,8 +15,9 @@ import subprocess
 import threading
 import time
 
-ANSWER_S = 30.0
-EXIT_S = 10.0
+# Nets under what is waited for by its event: no machine is that slow.
+ANSWER_S = 90.0
+EXIT_S = 60.0
 
 LEGACY_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 

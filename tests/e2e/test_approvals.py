@@ -279,7 +279,7 @@ class Exec(ApprovalCase):
         done = []
         for ident in idents:
             try:
-                done.append(client.finish_call(ident, 60.0)["exec_command"]["process_id"])
+                done.append(client.finish_call(ident)["exec_command"]["process_id"])
             except ToolError as error:
                 self.assertEqual(error.code, "APPROVAL_CONFLICT")
         self.assertGreaterEqual(len(done), 1)
@@ -441,7 +441,7 @@ class Elicitation(ApprovalCase):
         ident, question = self.ask(client, "exec_command", command=TOUCH, wait_ms=WAIT_MS)
         self.assertIn('"/bin/sh" "-c" "echo ran >> ran.txt"', question["params"]["message"])
         self.reply(client, question, "accept", "allow once")
-        self.assertEqual(client.finish_call(ident, 60.0)["exit_code"], 0)
+        self.assertEqual(client.finish_call(ident)["exit_code"], 0)
         self.assertEqual(self.bytes_of("ran.txt"), b"ran\n")
 
     def test_no_means_no(self):

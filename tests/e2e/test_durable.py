@@ -25,7 +25,7 @@ def frame(message):
 def answers(path, data):
     """What a worker says to these bytes until it hangs up."""
     with socket.socket(socket.AF_UNIX) as s:
-        s.settimeout(20)
+        s.settimeout(60)
         s.connect(path)
         if data:
             s.sendall(data)
@@ -220,13 +220,13 @@ class Durable(Case):
 
     @needs_sandbox
     def test_the_idle_limit_ends_it_and_says_so(self):
-        worker = self.worker(CODESPACE_DURABLE_IDLE_SECS="1")
+        worker = self.worker(CODESPACE_DURABLE_IDLE_SECS="8")  # the gateway comes sooner
         client = self.gateway()
         mark = self.marker()
         process = self.begin(client, "echo on; exec sleep " + mark)
         self.ready(client, process, "on\n")
         self.kill(client)
-        self.assertEqual(worker.wait(timeout=30), 0)
+        self.assertEqual(worker.wait(timeout=90), 0)
         self.assert_gone(mark)
         with open(os.path.join(self.place, "ended")) as f:
             words = f.read()
@@ -250,7 +250,7 @@ class Durable(Case):
         def run(place):
             return subprocess.run(
                 [RUNTIME, "--durable", place], stdin=subprocess.DEVNULL, capture_output=True,
-                env=self.environment(), timeout=30,
+                env=self.environment(), timeout=60,
             )
 
         second = run(self.place)
@@ -289,7 +289,7 @@ class Durable(Case):
         hello = frame({"protocol": 5, "kind": "request", "request_id": "h",
                        "op": {"op": "hello", "data": {"program": "t"}}})
         with socket.socket(socket.AF_UNIX) as s:
-            s.settimeout(20)
+            s.settimeout(60)
             s.connect(path)
             s.sendall(hello)
             welcome = json.loads(s.recv(65536)[4:])["result"]["data"]

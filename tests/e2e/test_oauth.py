@@ -208,7 +208,7 @@ class Tokens(OauthCase):
         token = self.key.token()
         own = self.session(server, headers=bearer(token))
         done = self.ask(server, headers=own, body=call(
-            "exec_command", workspace_id="ws", command=["env"], wait_ms=30000)).json["result"]
+            "exec_command", workspace_id="ws", command=["env"], wait_ms=60000)).json["result"]
         self.assertNotIn(token, json.dumps(done))
 
 

@@ -140,7 +140,7 @@ class Tokens(OperatorCase):
     def test_the_environment_of_commands(self):
         server = self.serve(approvals="off")
         client = self.client(server)
-        done = self.answer(server, client, "exec_command", workspace_id="ws", wait_ms=20000,
+        done = self.answer(server, client, "exec_command", workspace_id="ws", wait_ms=60000,
                            command=["/bin/sh", "-c", "env; cat /proc/*/environ 2>/dev/null || :"])
         self.assertNotIn(OPERATOR, done["output"])
         self.assertNotIn(CALLER, done["output"])
@@ -191,7 +191,7 @@ class Places(OperatorCase):
             "root": self.ws, "profile": "workspace-write", "read": "all"}}})
         server = self.serve("--config", config, "--operator-token-file", path, operator=None)
         done = self.answer(server, self.client(server), "exec_command", workspace_id="ws",
-                           command=["cat", path], wait_ms=20000)
+                           command=["cat", path], wait_ms=60000)
         self.assertEqual(done["state"], "exited")
         self.assertNotIn(OPERATOR, done["output"])
         self.assertEqual(self.good(server, "GET", "/operator/approvals"), [])

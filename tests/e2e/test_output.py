@@ -232,7 +232,7 @@ class Output(ProcessCase):
         """E11: 256 MiB through a server of a few MiB."""
         self.sh("true")
         before = memory_kib(self.client.pid)
-        done = self.sh("head -c 268435456 /dev/zero", wait_ms=60000)
+        done = self.sh("head -c 268435456 /dev/zero", wait_ms=300000)
         self.assert_exited(done)
         status = self.call("process_status", done["process_id"])
         self.assertEqual(status["output_total"], 268435456)

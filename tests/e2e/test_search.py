@@ -24,7 +24,7 @@ class SearchCase(Case):
     def search(self, pattern, **arguments):
         if self.client is None:
             self.client = self.start()
-        return self.client.call("search", 60.0, workspace_id="ws", pattern=pattern, **arguments)
+        return self.client.call("search", workspace_id="ws", pattern=pattern, **arguments)
 
     def hits(self, pattern, **arguments):
         """(path, line, text) of every match of one page."""
@@ -383,9 +383,9 @@ class Ends(SearchCase):
         self.make_slow()
         self.client = self.start()
         ident = self.client.begin_call(
-            "search", workspace_id="ws", pattern="needle", timeout_ms=1500, **self.SLOW
+            "search", workspace_id="ws", pattern="needle", **self.SLOW
         )
         for _ in range(20):
             self.client.call("read", workspace_id="ws", path="a")
         self.assertFalse(self.client.answered(ident), "it was to be slow")
-        self.client.finish_call(ident, 60.0)
+        self.client.notify("notifications/cancelled", {"requestId": ident})

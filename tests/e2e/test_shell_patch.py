@@ -101,7 +101,7 @@ class Installed(Case):
 
     def test_nothing_else_is_shown(self):
         client = self.serve()
-        done = self.shell(client, "ls %s; ls /dev/codespace" % self.prefix)
+        done = self.shell(client, "exec 2>&1; ls %s; ls /dev/codespace" % self.prefix)
         self.assertIn("No such file", done["output"])
         self.assertTrue(done["output"].endswith("\napply_patch\n"), done["output"])
 

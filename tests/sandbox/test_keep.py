@@ -80,7 +80,7 @@ class Keep(Sandbox):
     def test_signals_go_to_all_that_is_left(self):
         _, control, end = self.begin(
             f"mkfifo f; for i in 1 2; do setsid sh -c 'trap \"echo x >>got; exit\" TERM; echo >f; "
-            f"while :; do sleep 0.01; done' & read x <f; done; sleep 0.1")
+            f"while :; do sleep 0.01; done' & read x <f; done")
         self.assertTrue(end["kept"])
         self.signal(control, signal.SIGTERM)
         self.over(control)
@@ -101,8 +101,12 @@ class Keep(Sandbox):
 
     def test_zombies_do_not_count(self):
         _, control, end = self.begin(
-            "(sleep 0 & sleep 0 & exec sleep 0.3) & (sleep 0 &) ; sleep 0.1")
+            f"(sleep 0 & sleep 0 & exec sleep {self.marker}) & (sleep 0 &) ; "
+            # until the last one has executed, and all others are zombies or gone
+            "until [ \"$(ps -e -o stat= -o comm= | awk '!/^Z/ { n[$2]++ } "
+            "END { print n[\"sh\"] + 0, n[\"sleep\"] + 0 }')\" = '2 1' ]; do :; done")
         self.assertEqual(end["background"], 1, end)
+        self.signal(control, signal.SIGKILL)
         self.over(control)
 
     def test_the_runner_going_ends_it(self):

@@ -1,8 +1,8 @@
 /* tests/unit/run/rig: a runner on a real loop, with a workspace of its own and calls that wait.
  *
  * Every rig_* call drives the loop until its answer is there, with a limit far beyond what any of
- * them needs, so a test that would hang fails instead. rig_stop() checks that nothing is left: no
- * handle on the loop, no child, no descriptor that was not there before.
+ * them needs on the slowest machine, so a test that would hang fails instead. rig_stop() checks
+ * that nothing is left: no handle on the loop, no child, no descriptor that was not there before.
  */
 #ifndef CODESPACE_TESTS_RUN_RIG_H
 #define CODESPACE_TESTS_RUN_RIG_H
@@ -25,7 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RIG_LIMIT_MS 20000
+#define RIG_LIMIT_MS 90000
+#define RIG_WAIT_MS 50000 /* of a read that waits: less than that, and than the longest grace */
 
 struct rig {
     uv_loop_t loop;
@@ -196,16 +197,17 @@ static inline int rig_count_processes(const char *mark)
 /* Killed processes take a moment to go, and nobody tells us when they have. */
 static inline void rig_expect_no_survivor(const char *mark)
 {
-    for (int i = 0; rig_count_processes(mark) > 0 && i < 300; i++)
+    for (uint64_t began = rig_now_ms(); rig_count_processes(mark) > 0;) {
+        assert_true(rig_now_ms() - began < RIG_LIMIT_MS);
         usleep(10000);
-    assert_int_equal(rig_count_processes(mark), 0);
+    }
 }
 
-/* "sleep N" with an N of this test program's own, so that runs side by side do not see each other.
- */
+/* "sleep N" with an N of this test program's own, so that runs side by side do not see each other:
+ * none is the beginning of another one. Longer than any test. */
 static inline char *rig_sleep(int row)
 {
-    return mem_printf("sleep 6%d.%d", row, (int)getpid());
+    return mem_printf("sleep 6%d00.%08d", row, (int)getpid());
 }
 
 /* ---- the rig ---- */
@@ -299,11 +301,9 @@ static inline int rig_remove(const char *path, const struct stat *st, int type, 
 /* The runner and all that it ran is gone; the directory is still there. */
 static inline void rig_end(struct rig *rig)
 {
-    uint64_t began = rig_now_ms();
     runner_free(rig->runner);
     assert_int_equal(uv_run(&rig->loop, UV_RUN_DEFAULT), 0);
     assert_int_equal(uv_loop_close(&rig->loop), 0);
-    assert_true(rig_now_ms() - began < 5000);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child, no zombie */
     assert_int_equal(errno, ECHILD);
 }
@@ -359,9 +359,10 @@ static inline void rig_read(struct rig *rig, const char *id, const struct run_re
 /* Wait for the end and take everything that is still in the log. */
 static inline void rig_finish(struct rig *rig, const char *id, struct rig_answer *a)
 {
-    rig_read(rig, id,
-             &(struct run_read){.max_bytes = RUN_PAGE_MAX, .wait_ms = 15000, .until_exit = true},
-             a);
+    rig_read(
+        rig, id,
+        &(struct run_read){.max_bytes = RUN_PAGE_MAX, .wait_ms = RIG_WAIT_MS, .until_exit = true},
+        a);
     assert_false(a->failed);
     assert_int_equal(a->status.state, RUN_EXITED);
     buf_cstr(&a->bytes);
@@ -398,7 +399,7 @@ static inline void rig_expect(struct rig *rig, const char *id, const char *text)
     uint64_t cursor = 0;
     for (;;) {
         autoanswer a = {0};
-        rig_read(rig, id, &(struct run_read){.cursor = cursor, .wait_ms = 10000}, &a);
+        rig_read(rig, id, &(struct run_read){.cursor = cursor, .wait_ms = RIG_WAIT_MS}, &a);
         assert_false(a.failed);
         buf_put(&all, buf_bytes(&a.bytes), a.bytes.len);
         cursor = a.cursor;

@@ -35,10 +35,10 @@ static uint64_t bury(const char *line, uint64_t patience_ms, bool hasten)
 static void test_all_ways(void **state)
 {
     (void)state;
-    assert_true(bury("exec sleep 60", 0, false) < 4000);
-    assert_true(bury("exec sleep 60", 60, false) >= 60);
-    assert_true(bury("exec sleep 60", 30000, true) < 4000);
-    assert_true(bury("exit 0", 30000, false) < 10000); /* ends by itself: no waiting */
+    assert_true(bury("exec sleep 600", 0, false) < RIG_LIMIT_MS);
+    assert_true(bury("exec sleep 600", 60, false) >= 60);
+    assert_true(bury("exec sleep 600", 600000, true) < RIG_LIMIT_MS);
+    assert_true(bury("exit 0", 600000, false) < RIG_LIMIT_MS); /* ends by itself: no waiting */
 }
 
 UNIT_MAIN(cmocka_unit_test(test_all_ways))

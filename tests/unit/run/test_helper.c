@@ -37,6 +37,14 @@ static void await_probe(struct rig *rig, struct rig_answer *a)
     rig_until(rig, &a->arrived);
 }
 
+static void await_file(const char *path)
+{
+    for (uint64_t began = rig_now_ms(); access(path, F_OK) < 0;) {
+        assert_true(rig_now_ms() - began < RIG_LIMIT_MS);
+        usleep(1000);
+    }
+}
+
 static void expect_failure(struct rig *rig, enum err_code code, const char *words)
 {
     autoanswer a = {0};
@@ -80,10 +88,8 @@ static void test_prepare_that_hangs(void **state)
 {
     (void)state;
     struct rig rig;
-    start_with(&rig, "exec sleep 60", "");
-    uint64_t began = rig_now_ms();
+    start_with(&rig, "exec sleep 600", "");
     expect_failure(&rig, ERR_PROCESS_SPAWN_FAILED, "did not answer within 5000 ms");
-    assert_true(rig_now_ms() - began < 8000);
     rig_stop(&rig);
 }
 
@@ -162,7 +168,7 @@ static void test_told_times(void **state)
         run_fake(line, false, &a);
         assert_int_equal(a.status.termination, RUN_END_EXITED);
         assert_in_range(a.status.started_ms, before, (uint64_t)time(NULL) * 1000 + 1000);
-        assert_in_range(a.status.ended_ms - a.status.started_ms, 15, 15000);
+        assert_in_range(a.status.ended_ms - a.status.started_ms, 15, RIG_LIMIT_MS);
     }
 }
 
@@ -178,8 +184,7 @@ static void test_an_answer_that_nobody_wants(void **state)
     await_probe(&rig, &probed);
     runner_exec(rig.runner, &(struct run_exec){.ws = &rig.ws, .argv = RIG_SH("x")}, rig_on_exec,
                 &a);
-    for (int i = 0; access(answered, F_OK) < 0 && i < 5000; i++) /* the loop does not turn */
-        usleep(2000);
+    await_file(answered); /* the loop does not turn */
     assert_int_equal(access(plan, F_OK), 0);
     runner_free(steal(rig.runner));
     assert_int_equal(access(plan, F_OK), -1);
@@ -212,14 +217,13 @@ static void test_output_before_the_verdict_is_whole(void **state)
     struct rig rig;
     start_with(&rig, PREPARED,
                STARTED "read go; head -c 262144 /dev/zero; " SAY(
-                   "\"exit\",\"code\":0") "touch $dir/told; exec sleep 60");
+                   "\"exit\",\"code\":0") "touch $dir/told; exec sleep 600");
     char id[64];
     autoanswer w = {0}, a = {0};
     rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("x")}, id);
     runner_write(rig.runner, id, "\n", 1, false, rig_on_done, &w);
     autofree char *told = mem_printf("%s/told", rig.dir);
-    for (int n = 0; access(told, F_OK) < 0 && n < 5000; n++) /* the loop stands still meanwhile */
-        usleep(1000);
+    await_file(told); /* the loop stands still meanwhile */
     rig_finish(&rig, id, &a);
     assert_int_equal(a.status.output_total, 262144);
     rig_stop(&rig);
@@ -234,7 +238,7 @@ static void test_wrapper_dies_in_the_middle(void **state)
     } rows[] = {
         {STARTED "echo 'bwrap: lost it' >&3; kill -9 $$", "killed by signal 9"},
         {STARTED "exit 0", "without a verdict"},
-        {STARTED "exec 3>&-; exec sleep 60", "without a verdict"}, /* and does not end by itself */
+        {STARTED "exec 3>&-; exec sleep 600", "without a verdict"}, /* and does not end by itself */
         {STARTED SAY("\"failed\",\"code\":192,\"message\":\"guard\"") "exit 192", "guard"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -270,7 +274,7 @@ static void test_terminate_ladder(void **state)
         "echo up; read line <&3; case $line in *15*) " SAY("\"signal\",\"signal\":15") ";; esac",
         STARTED "echo up; read line <&3; read line <&3; case $line in *9*) " SAY(
             "\"signal\",\"signal\":9") ";; esac",
-        STARTED "echo up; exec sleep 60",
+        STARTED "echo up; exec sleep 600",
     };
     for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
         struct rig rig;
@@ -278,12 +282,10 @@ static void test_terminate_ladder(void **state)
         char id[64];
         rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("x")}, id);
         rig_expect(&rig, id, "up\n");
-        uint64_t began = rig_now_ms();
         rig_terminate(&rig, id);
         autoanswer a = {0};
         rig_finish(&rig, id, &a);
         assert_int_equal(a.status.termination, RUN_END_TERMINATED);
-        assert_true(rig_now_ms() - began < 3000);
         rig_stop(&rig);
     }
 }
@@ -292,14 +294,12 @@ static void test_verdict_and_a_wrapper_that_lingers(void **state)
 {
     (void)state;
     struct rig rig;
-    start_with(&rig, PREPARED, STARTED SAY("\"exit\",\"code\":0") "exec sleep 60");
+    start_with(&rig, PREPARED, STARTED SAY("\"exit\",\"code\":0") "exec sleep 600");
     char id[64];
-    uint64_t began = rig_now_ms();
     rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("x")}, id);
     autoanswer a = {0};
     rig_finish(&rig, id, &a);
     assert_int_equal(a.status.termination, RUN_END_EXITED);
-    assert_true(rig_now_ms() - began < 1000);
     rig_stop(&rig); /* which sees that the wrapper does not stay */
 }
 
@@ -308,7 +308,7 @@ static void test_cancel_and_free_while_probing(void **state)
     (void)state;
     struct rig rig;
     rig_open(&rig);
-    rig_fake_helper(&rig, "#!/bin/sh\nexec sleep 60\n");
+    rig_fake_helper(&rig, "#!/bin/sh\nexec sleep 600\n");
     rig_run(&rig, 0);
     autoanswer never = {0}, nor_this = {0};
     const struct run_exec x = {.ws = &rig.ws, .argv = RIG_SH("x")};
@@ -330,8 +330,8 @@ static void test_cancelled_starts(void **state)
         const char *run;
         const char *wait_for;
     } rows[] = {
-        {"exec sleep 60", "", NULL},
-        {PREPARED, "touch $dir/started; exec sleep 60", "started"},
+        {"exec sleep 600", "", NULL},
+        {PREPARED, "touch $dir/started; exec sleep 600", "started"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct rig rig;
@@ -341,7 +341,9 @@ static void test_cancelled_starts(void **state)
         run_ticket ticket = runner_exec(rig.runner, &x, rig_on_exec, &never);
         assert_int_not_equal(ticket, 0);
         autofree char *mark = mem_printf("%s/started", rig.dir);
-        for (int n = 0; rows[i].wait_for != NULL && access(mark, F_OK) < 0 && n < 1000; n++) {
+        uint64_t began = rig_now_ms();
+        while (rows[i].wait_for != NULL && access(mark, F_OK) < 0) {
+            assert_true(rig_now_ms() - began < RIG_LIMIT_MS);
             uv_run(&rig.loop, UV_RUN_NOWAIT);
             usleep(1000);
         }

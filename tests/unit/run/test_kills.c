@@ -170,9 +170,9 @@ static void reap_all(pid_t gateway)
         if (pid < 0)
             return; /* no child, alive or not */
         if (pid == 0) {
-            if (rig_now_ms() - began > 10000) {
+            if (rig_now_ms() - began > RIG_LIMIT_MS) {
                 show_left();
-                fail_msg("a process is left 10 s after the gateway was killed");
+                fail_msg("a process is left long after the gateway was killed");
             }
             usleep(2000);
         }
@@ -267,7 +267,7 @@ static void check_one(struct rig *rig, const char *id, bool lived)
                         &asked);
     rig_until(rig, &asked.arrived);
     assert_false(asked.failed);
-    rig_read(rig, id, &(struct run_read){.wait_ms = 15000, .until_exit = true}, &end);
+    rig_read(rig, id, &(struct run_read){.wait_ms = RIG_WAIT_MS, .until_exit = true}, &end);
     assert_int_equal(end.status.state, RUN_EXITED);
     if (end.status.termination != RUN_END_TERMINATED)
         check_honest(&end);
@@ -361,6 +361,11 @@ static void end_worker(const char *place)
     reap_all(getpid()); /* whoever it is, there is no gateway among them */
 }
 
+static bool goes_on(int rounds, int all, uint64_t began)
+{
+    return rounds < all / 10 || (rounds < all && rig_now_ms() - began < LIMIT_MS);
+}
+
 static void test_durable_kills(void **state)
 {
     (void)state;
@@ -376,10 +381,9 @@ static void test_durable_kills(void **state)
     autofree char *line = mem_printf("setsid %s & (%s &); %s", mark, mark, mark);
     size_t found = 0;
     int rounds = 0;
-    for (; rounds < DURABLE_ROUNDS && rig_now_ms() - began < LIMIT_MS; rounds++)
+    for (; goes_on(rounds, DURABLE_ROUNDS, began); rounds++)
         found += durable_round(&seed, dir, place, line);
     print_message("%d rounds, %zu processes found again\n", rounds, found);
-    assert_true(rounds >= DURABLE_ROUNDS / 10);
     assert_true(found > (size_t)rounds / 2);
     end_worker(place);
     assert_int_equal(rig_count_processes(mark), 0);
@@ -407,12 +411,11 @@ static void test_kills(void **state)
     autofree char *mark = rig_sleep(9);
     autofree char *line = mem_printf("setsid %s & (%s &); %s", mark, mark, mark);
     int rounds = 0;
-    for (; rounds < ROUNDS && rig_now_ms() - began < LIMIT_MS; rounds++) {
+    for (; goes_on(rounds, ROUNDS, began); rounds++) {
         round_of(&seed, dir, line);
         assert_int_equal(rig_count_processes(mark), 0);
     }
     print_message("%d rounds\n", rounds);
-    assert_true(rounds >= ROUNDS / 10);
     assert_int_equal(rmdir(root), 0);
     /* What is left when worker and gateway were killed at once, the next start sweeps. */
     assert_true(count_entries(dir) < rounds / 4);

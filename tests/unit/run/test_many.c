@@ -99,7 +99,8 @@ static void test_exclusive(void **state)
     struct rig rig;
     rig_start(&rig);
     char first[64], id[64];
-    rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("echo 1 >>log; exec cat")}, first);
+    rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("echo 1 >>log; echo up; exec cat")}, first);
+    rig_expect(&rig, first, "up\n");
     struct run_exec alone = {.ws = &rig.ws, .argv = RIG_SH("echo 2 >>log"), .exclusive = true};
     struct run_exec after = {.ws = &rig.ws, .argv = RIG_SH("echo 3 >>log; cat log")};
     autoanswer a = {0}, b = {0}, end = {0};
@@ -159,9 +160,9 @@ static void test_output_beyond_the_ring(void **state)
     autoanswer end = {0};
     rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("seq 0 499999; read x; echo last >&2")}, id);
     autoanswer all = {0}, w = {0}; /* the two streams are two pipes: one after the other here */
-    rig_read(&rig, id, &(struct run_read){.cursor = 3388889, .wait_ms = 15000}, &all);
+    rig_read(&rig, id, &(struct run_read){.cursor = 3388889, .wait_ms = RIG_WAIT_MS}, &all);
     rig_write(&rig, id, "\n", 1, false, &w);
-    rig_read(&rig, id, &(struct run_read){.wait_ms = 15000, .until_exit = true}, &end);
+    rig_read(&rig, id, &(struct run_read){.wait_ms = RIG_WAIT_MS, .until_exit = true}, &end);
     assert_false(end.lost);
     assert_int_equal(end.status.output_total, 3388890 + 5);
     assert_int_equal(end.status.output_retained_from, 0);

@@ -30,7 +30,7 @@ static void test_write_after_eof(void **state)
     struct rig rig;
     rig_start(&rig);
     char id[64];
-    rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("cat; echo eof; sleep 60")}, id);
+    rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("cat; echo eof; sleep 600")}, id);
     autoanswer e = {0}, late = {0};
     rig_write(&rig, id, "", 0, true, &e);
     assert_false(e.failed);
@@ -99,7 +99,7 @@ static void test_stdin_closed_by_the_process(void **state)
     struct rig rig;
     rig_start(&rig);
     char id[64];
-    rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("exec <&-; echo closed; exec sleep 60")}, id);
+    rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("exec <&-; echo closed; exec sleep 600")}, id);
     rig_expect(&rig, id, "closed\n");
     autoanswer first = {0}, second = {0};
     rig_write(&rig, id, "x", 1, false, &first);
@@ -121,7 +121,7 @@ static void test_ring_overflow(void **state)
     char id[64];
     rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("seq 1 100000; echo end")}, id);
     autoanswer done = {0};
-    rig_read(&rig, id, &(struct run_read){.wait_ms = 15000, .until_exit = true}, &done);
+    rig_read(&rig, id, &(struct run_read){.wait_ms = RIG_WAIT_MS, .until_exit = true}, &done);
     uint64_t total = done.status.output_total;
     assert_int_equal(total, 588895 + 4);
     assert_int_equal(done.status.output_retained_from, total - RUN_RING_BYTES);
@@ -141,19 +141,18 @@ static void test_flood_is_bounded_and_others_live(void **state)
     struct rig rig;
     rig_start(&rig);
     char id[64];
-    rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("exec yes"), .timeout_ms = 60000}, id);
+    rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("exec yes"), .timeout_ms = 600000}, id);
     rig_expect(&rig, id, "y\ny\n");
-    uint64_t began = rig_now_ms();
     for (int i = 0; i < 20; i++) {
         autoanswer a = {0};
         rig_sh(&rig, "echo quick", &a);
         assert_string_equal(buf_bytes(&a.bytes), "quick\n");
     }
-    assert_true(rig_now_ms() - began < 5000);
-    autoanswer s = {0};
-    runner_status(rig.runner, id, rig_on_status, &s);
-    rig_until(&rig, &s.arrived);
+    autoanswer s = {0}; /* it still runs, and all that it says goes by */
+    rig_read(&rig, id, &(struct run_read){.cursor = 10 * RUN_RING_BYTES, .wait_ms = RIG_WAIT_MS},
+             &s);
     assert_true(s.status.output_total > 10 * RUN_RING_BYTES);
+    assert_int_equal(s.status.state, RUN_RUNNING);
     rig_stop(&rig);
 }
 
@@ -199,7 +198,7 @@ static void test_long_poll(void **state)
     rig_read(&rig, id, &(struct run_read){.wait_ms = 30}, &nothing);
     assert_int_equal(nothing.bytes.len, 0);
     assert_int_equal(nothing.status.state, RUN_RUNNING);
-    struct run_read ask = {.process_id = id, .wait_ms = 15000};
+    struct run_read ask = {.process_id = id, .wait_ms = RIG_WAIT_MS};
     assert_int_not_equal(runner_read(rig.runner, &ask, rig_on_page, &out), 0);
     ask.stream = RUN_STDERR;
     assert_int_not_equal(runner_read(rig.runner, &ask, rig_on_page, &err), 0);
@@ -243,7 +242,7 @@ static void test_cancel(void **state)
     rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("read x; echo out; read x")}, id);
     autoanswer never = {0}, too = {0}, w = {0};
     struct canceller c = {.runner = rig.runner};
-    struct run_read ask = {.process_id = id, .wait_ms = 15000};
+    struct run_read ask = {.process_id = id, .wait_ms = RIG_WAIT_MS};
     run_ticket first = runner_read(rig.runner, &ask, rig_on_page, &never);
     runner_read(rig.runner, &ask, cancel_other, &c);
     c.victim = runner_read(rig.runner, &ask, rig_on_page, &too);
@@ -278,7 +277,7 @@ static void test_free_in_a_callback(void **state)
     rig_exec(&rig, &(struct run_exec){.argv = RIG_SH("read x; echo out; read x")}, id);
     autoanswer never = {0};
     struct canceller c = {.runner = rig.runner};
-    struct run_read ask = {.process_id = id, .wait_ms = 15000};
+    struct run_read ask = {.process_id = id, .wait_ms = RIG_WAIT_MS};
     runner_read(rig.runner, &ask, free_runner, &c);
     runner_read(rig.runner, &ask, rig_on_page, &never);
     runner_write(rig.runner, id, "\n", 1, false, rig_on_done, &(struct rig_answer){0});

@@ -84,9 +84,10 @@ static void test_a_writer_of_gibibytes(void **state)
     uint64_t cursor = 0, got = 0, missed = 0;
     for (bool end = false; !end;) {
         autoanswer a = {0};
-        rig_read(&rig, id,
-                 &(struct run_read){.cursor = cursor, .max_bytes = RUN_PAGE_MAX, .wait_ms = 15000},
-                 &a);
+        rig_read(
+            &rig, id,
+            &(struct run_read){.cursor = cursor, .max_bytes = RUN_PAGE_MAX, .wait_ms = RIG_WAIT_MS},
+            &a);
         assert_false(a.failed);
         assert_int_equal(a.lost, a.start > cursor);
         assert_int_equal(a.cursor, a.start + a.bytes.len);

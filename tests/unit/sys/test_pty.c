@@ -64,7 +64,7 @@ static void test_controlling_terminal(void **state)
     assert_int_equal(fd_read(master, text, sizeof(text)), 4);
     assert_string_equal(text, "ok\r\n");
     struct pollfd p = {.fd = child.pidfd, .events = POLLIN};
-    assert_int_equal(poll(&p, 1, 10000), 1);
+    assert_int_equal(poll(&p, 1, 90000), 1);
     assert_int_equal(spawn_reap(child.pidfd, &end), 0);
     assert_int_equal(end.value, 0);
     fd_close(&child.pidfd);

@@ -41,7 +41,7 @@ static struct spawn_end run(const char *line, int cwd_fd, char *out, size_t cap)
     out[n] = '\0';
     fd_close(&pair[0]);
     struct pollfd p = {.fd = child.pidfd, .events = POLLIN};
-    assert_int_equal(poll(&p, 1, 10000), 1);
+    assert_int_equal(poll(&p, 1, 90000), 1);
     assert_int_equal(spawn_has_ended(child.pidfd), 1);
     assert_int_equal(spawn_reap(child.pidfd, &end), 0);
     assert_int_equal(spawn_signal(child.pidfd, SIGTERM), -ESRCH);
@@ -116,7 +116,7 @@ static void test_crossed_descriptors(void **state)
     fd_close(&pair[1]);
     assert_int_equal(fd_read(pair[0], text, sizeof(text)), 3);
     struct pollfd p = {.fd = child.pidfd, .events = POLLIN};
-    assert_int_equal(poll(&p, 1, 10000), 1);
+    assert_int_equal(poll(&p, 1, 90000), 1);
     assert_int_equal(spawn_reap(child.pidfd, &end), 0);
     assert_int_equal(end.value, 0);
     fd_close(&child.pidfd);
@@ -167,7 +167,7 @@ static void test_session_signal(void **state)
     assert_int_equal(fd_pipe(pair), 0);
     const int fds[] = {-1, pair[1], -1};
     char *const argv[] = {(char *)"sh", (char *)"-c",
-                          (char *)"set -m; sleep 60 & sleep 60 & echo; sleep 60", NULL};
+                          (char *)"set -m; sleep 600 & sleep 600 & echo; sleep 600", NULL};
     const struct spawn_options o = {.path = "/bin/sh",
                                     .argv = argv,
                                     .env = some_env,
@@ -180,9 +180,9 @@ static void test_session_signal(void **state)
     assert_int_equal(fd_read(pair[0], &c, 1), 1);
     assert_true(session_signal(child.pid, SIGKILL) >= 2);
     struct pollfd p[] = {{.fd = child.pidfd, .events = POLLIN}, {.fd = pair[0], .events = POLLIN}};
-    assert_true(poll(p, 1, 10000) > 0);
+    assert_true(poll(p, 1, 90000) > 0);
     assert_int_equal(spawn_reap(child.pidfd, &end), 0);
-    assert_int_equal(poll(p + 1, 1, 10000), 1); /* nobody holds the pipe any more */
+    assert_int_equal(poll(p + 1, 1, 90000), 1); /* nobody holds the pipe any more */
     assert_int_equal(fd_read(pair[0], &c, 1), 0);
     fd_close(&child.pidfd);
     fd_close(&pair[0]);

@@ -218,7 +218,7 @@ static void test_bounded_time(void **state)
     name[3999] = '\0';
     assert_false(match(deep, name));
     /* Exponential would be longer than anybody waits. */
-    assert_true(clock() - begin < 10 * CLOCKS_PER_SEC);
+    assert_true(clock() - begin < 60 * CLOCKS_PER_SEC);
 }
 
 UNIT_MAIN(cmocka_unit_test(test_matches), cmocka_unit_test(test_malformed),
