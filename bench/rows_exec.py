@@ -76,6 +76,8 @@ def row_warm(s, f):
          lambda: warm(s, "/bin/true", 30 * f, "--break-us", BREAK_US)),
         ("codespace-mcp, through the worker",
          lambda: latency(s, worker(s), exec_call(), 30 * f, *EXPECT)),
+        ("codespace-mcp, through the worker, 20 ms between calls",
+         lambda: latency(s, worker(s), exec_call(), 30 * f, *EXPECT, "--break-us", BREAK_US)),
     ]
 
 
