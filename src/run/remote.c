@@ -87,6 +87,7 @@ static void meet(struct remote *r, const struct runmsg_welcome *w)
     r->worker_id = mem_strdup(w->worker_id);
     r->epoch = w->epoch;
     r->durable = w->durable;
+    r->again = false;
     r->level = w->level < RUNMSG_LEVEL ? w->level : RUNMSG_LEVEL;
     free(steal(r->refused));
 }
@@ -153,9 +154,26 @@ static void on_message(void *owner, const char *text, size_t n)
     runmsg_fini(&m);
 }
 
+static int start_worker(struct remote *r, struct err *e);
+
+/* A worker of our own that ends before it has greeted has been given nothing, so another may take
+ * its place. One that refused us would do so again. */
+static bool start_once_more(struct remote *r, const char *why)
+{
+    struct err ignored;
+    if (r->state != REMOTE_GREETING || r->refused != NULL || r->again || r->proc == NULL ||
+        r->durable_dir != NULL)
+        return false;
+    r->again = true;
+    log_warn("the worker ended before it greeted (%s); another is started", why);
+    return start_worker(r, &ignored) == 0;
+}
+
 static void on_ended(void *owner, const char *why)
 {
     struct remote *r = owner;
+    if (start_once_more(r, why))
+        return;
     lose(r, r->refused != NULL ? r->refused : why);
 }
 

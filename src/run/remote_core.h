@@ -45,6 +45,7 @@ struct remote {
     bool durable;               /* what it has outlives the connection */
     uint64_t level;             /* of what it understands (RUNMSG_LEVEL) */
     char *refused;              /* why it did not take the first hello */
+    bool again;                 /* it was started once more, and has not greeted yet */
     struct first_answer *first; /* while the caller of an exec is told */
     struct strv extra;
     uint64_t timeout_ms;

@@ -59,9 +59,12 @@ static void sweep_one(int parent, const char *name, time_t newest)
         (void)rmtree(parent, name, SWEEP_PASSES);
 }
 
+/* Not time(2): its clock is up to a tick behind the one that files are stamped by. */
 void leaf_sweep(const char *parent, unsigned min_age_s)
 {
-    time_t newest = time(NULL) - (time_t)min_age_s;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    time_t newest = now.tv_sec - (time_t)min_age_s;
     DIR *dir = opendir(parent);
     if (dir == NULL)
         return;

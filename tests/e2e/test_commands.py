@@ -6,6 +6,26 @@ import time
 
 from support import WAIT_MS, ProcessCase, needs_sandbox, poll, processes, running
 
+# So often it takes a connection and ends instead of greeting; then it is the real one.
+UNGREETING = """#!/usr/bin/python3
+import os, socket, sys
+mark = "%s.times"
+with open(mark, "a+") as f:
+    f.write("x")
+    f.seek(0)
+    if len(f.read()) > %d:
+        os.execv("%s", sys.argv)
+listener = socket.socket(socket.AF_UNIX)
+try:
+    listener.bind(sys.argv[-1])
+    os.chmod(sys.argv[-1], 0o600)
+    listener.listen(1)
+    os.write(1, b"listening\\n")
+    listener.accept()[0].recv(1)
+except OSError: # the server has ended meanwhile
+    pass
+"""
+
 REMOTE = os.environ.get("CODESPACE_RUNNER") == "uds"
 
 # Prints `ready` and the port, then answers each connection with "hello".
@@ -615,6 +635,24 @@ class Lost(ProcessCase):
         self.assertIn(lost["process_id"], listed)
         # The next command gets a fresh worker.
         self.assert_exited(self.exec("true", wait_ms=WAIT_MS))
+
+    def test_a_worker_that_ends_before_it_greets(self):
+        """It was given nothing, so another takes its place; one that goes on like that is told."""
+        if not REMOTE:
+            return
+        for times, works in ((1, True), (9, False)):
+            fake = os.path.join(self.dir, "worker-%d" % times)
+            with open(fake, "w", encoding="utf-8") as out:
+                out.write(UNGREETING % (fake, times, os.environ["CODESPACE_RUNTIME_BIN"]))
+            os.chmod(fake, 0o755)
+            client = self.start(env={"CODESPACE_RUNTIME_BIN": fake})
+            if works:
+                self.assert_exited(client.call(
+                    "exec_command", workspace_id="ws", command=["true"], wait_ms=WAIT_MS))
+            else:
+                error = self.fails("RUNNER_UNAVAILABLE", client, "exec_command",
+                                   workspace_id="ws", command=["true"], wait_ms=WAIT_MS)
+                self.assertIn("nothing was done", error.message)
 
     @needs_sandbox
     def test_what_was_kept(self):

@@ -8,6 +8,7 @@ package-lock.json here; where npm cannot be reached the test is skipped with the
 (variable CI=true) it fails then.
 """
 
+import fcntl
 import json
 import os
 import platform
@@ -23,7 +24,14 @@ SKIP = 77
 
 
 def real_program():
-    """Path of the native program, or exit with the reason."""
+    """Path of the native program, or exit with the reason. Whoever comes while another test has it
+    installed waits until all of it is there."""
+    with open(os.path.join(HERE, "package.json"), "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return find_or_install()
+
+
+def find_or_install():
     short, long = ARCH[platform.machine()]
     path = os.path.join(HERE, f"node_modules/@openai/codex-linux-{short}/vendor/"
                               f"{long}-unknown-linux-musl/bin/codex")
