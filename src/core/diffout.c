@@ -13,9 +13,84 @@ struct diff {
     size_t max;
     uint64_t *budget;
     const struct diff_side *side[2];
-    struct lines lines[2];
-    bool *marks[2]; /* lines that are on one side only */
+    struct text middle[2]; /* what is left of each without common lines at the ends */
+    size_t before;         /* lines in front of it, on both sides */
+    struct lines lines[2]; /* of the middle */
+    bool *marks[2];        /* lines that are on one side only */
 };
+
+/* ---- what differs ---- */
+
+/* Bytes that are compared at a time; the last ones are looked at one by one. */
+#define AT_ONCE 256u
+
+static size_t common_start(const char *a, const char *b, size_t n)
+{
+    size_t i = 0;
+    while (n - i >= AT_ONCE && memcmp(a + i, b + i, AT_ONCE) == 0)
+        i += AT_ONCE;
+    while (i < n && a[i] == b[i])
+        i++;
+    return i;
+}
+
+/* Of the bytes before both ends. */
+static size_t common_end(const char *a_end, const char *b_end, size_t n)
+{
+    size_t i = 0;
+    while (n - i >= AT_ONCE && memcmp(a_end - i - AT_ONCE, b_end - i - AT_ONCE, AT_ONCE) == 0)
+        i += AT_ONCE;
+    while (i < n && a_end[-1 - (ssize_t)i] == b_end[-1 - (ssize_t)i])
+        i++;
+    return i;
+}
+
+/* Where the line begins that is `back` lines in front of the one with byte `at`. */
+static size_t line_start(const char *bytes, size_t at, unsigned back)
+{
+    for (;; back--) {
+        const char *lf = at > 0 ? memrchr(bytes, '\n', at) : NULL;
+        at = lf != NULL ? (size_t)(lf - bytes) + 1 : 0;
+        if (back == 0 || at == 0)
+            return at;
+        at--;
+    }
+}
+
+/* Bytes of the first n lines of `t`. */
+static size_t lines_length(struct text t, unsigned n)
+{
+    size_t at = 0;
+    for (; n > 0 && at < t.len; n--) {
+        const char *lf = memchr(t.at + at, '\n', t.len - at);
+        at = lf != NULL ? (size_t)(lf - t.at) + 1 : t.len;
+    }
+    return at;
+}
+
+static bool at_line_start(struct text t, size_t at)
+{
+    return at == 0 || t.at[at - 1] == '\n';
+}
+
+/* Mostly little differs: nothing is split, hashed or kept for the rest but its context. */
+static void find_middle(struct diff *d)
+{
+    struct text *m = d->middle;
+    for (int i = 0; i < 2; i++)
+        m[i] = d->side[i]->path != NULL ? d->side[i]->bytes : (struct text){"", 0};
+    size_t n = m[0].len < m[1].len ? m[0].len : m[1].len;
+    size_t first = line_start(m[0].at, common_start(m[0].at, m[1].at, n), 0);
+    size_t same = common_end(m[0].at + m[0].len, m[1].at + m[1].len, n - first);
+    struct text tail = {m[0].at + m[0].len - same, same};
+    bool whole = at_line_start(m[0], m[0].len - same) && at_line_start(m[1], m[1].len - same);
+    size_t kept = lines_length(tail, DIFFOUT_CONTEXT + !whole);
+    size_t start = line_start(m[0].at, first, DIFFOUT_CONTEXT);
+    for (size_t i = 0; i < start; i++)
+        d->before += m[0].at[i] == '\n';
+    for (int i = 0; i < 2; i++)
+        m[i] = (struct text){m[i].at + start, m[i].len - start - (same - kept)};
+}
 
 /* ---- names ---- */
 
@@ -112,12 +187,13 @@ static void put_line(struct diff *d, int side, char op, size_t i)
     buf_puts(d->out, d->lines[side].items[i].eol > 0 ? "\n" : "\n\\ No newline at end of file\n");
 }
 
-static void put_range(struct buf *out, char mark, size_t from, size_t to)
+static void put_range(struct diff *d, char mark, size_t from, size_t to)
 {
     size_t n = to - from;
-    buf_printf(out, "%c%zu", mark, n > 0 ? from + 1 : from);
+    size_t line = d->before + from;
+    buf_printf(d->out, "%c%zu", mark, n > 0 ? line + 1 : line);
     if (n != 1)
-        buf_printf(out, ",%zu", n);
+        buf_printf(d->out, ",%zu", n);
 }
 
 static bool too_long(const struct diff *d)
@@ -128,9 +204,9 @@ static bool too_long(const struct diff *d)
 static void put_hunk(struct diff *d, const struct span *s)
 {
     buf_puts(d->out, "@@ ");
-    put_range(d->out, '-', s->from[0], s->to[0]);
+    put_range(d, '-', s->from[0], s->to[0]);
     buf_putc(d->out, ' ');
-    put_range(d->out, '+', s->from[1], s->to[1]);
+    put_range(d, '+', s->from[1], s->to[1]);
     buf_puts(d->out, " @@\n");
     size_t i = s->from[0];
     size_t j = s->from[1];
@@ -190,9 +266,9 @@ static void put_hunks(struct diff *d)
 
 static int put_content(struct diff *d)
 {
+    find_middle(d);
     for (int i = 0; i < 2; i++) {
-        struct text t = d->side[i]->path != NULL ? d->side[i]->bytes : (struct text){"", 0};
-        if (lines_init_raw(&d->lines[i], t.at, t.len) < 0)
+        if (lines_init_raw(&d->lines[i], d->middle[i].at, d->middle[i].len) < 0)
             return -EFBIG;
         d->marks[i] = mem_zalloc(d->lines[i].n, sizeof(bool));
     }

@@ -296,7 +296,7 @@ static void prune_when_due(struct ledger *l, bool due)
         log_warn("%s", e.message);
 }
 
-/* What follows the new row in its transaction; at most one of them. */
+/* What follows the new row in its transaction: nothing, a plan, an outcome, both, or an end. */
 struct next_step {
     const struct op_plan *plan;
     const struct op_outcome *outcome;
@@ -307,8 +307,8 @@ static int take_step(struct ledger *l, const struct op_record *r, const struct n
                      struct err *e)
 {
     int64_t seq = 0;
-    if (next->plan != NULL)
-        return store_plan(l, r->seq, next->plan, e);
+    if (next->plan != NULL && store_plan(l, r->seq, next->plan, e) < 0)
+        return -1;
     if (next->outcome != NULL)
         return opstore_settle(l, r->operation_id, next->outcome, false, &seq, e);
     if (next->end != NULL)
@@ -360,6 +360,13 @@ int opstore_record(struct ledger *l, const struct op_request *q, const struct op
                    enum ledger_sync sync, struct op_record *ret, struct err *e)
 {
     return begin(l, q, &(struct next_step){.outcome = outcome}, sync, ret, e);
+}
+
+int opstore_record_planned(struct ledger *l, const struct op_request *q, const struct op_plan *plan,
+                           const struct op_outcome *outcome, enum ledger_sync sync,
+                           struct op_record *ret, struct err *e)
+{
+    return begin(l, q, &(struct next_step){.plan = plan, .outcome = outcome}, sync, ret, e);
 }
 
 int opstore_record_command(struct ledger *l, const struct op_request *q, const struct op_end *end,

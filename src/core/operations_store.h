@@ -180,6 +180,12 @@ int opstore_record(struct ledger *l, const struct op_request *request,
                    const struct op_outcome *outcome, enum ledger_sync sync, struct op_record *ret,
                    struct err *e);
 
+/* opstore_begin_planned and, when that is new, opstore_finish in one transaction: for what was
+ * carried out already. */
+int opstore_record_planned(struct ledger *l, const struct op_request *request,
+                           const struct op_plan *plan, const struct op_outcome *outcome,
+                           enum ledger_sync sync, struct op_record *ret, struct err *e);
+
 /* The command is dispatched as process_id. plan_sha256 may be NULL. */
 int opstore_start_command(struct ledger *l, const char *operation_id, const char *process_id,
                           const char *plan_sha256, enum ledger_sync sync, struct err *e);

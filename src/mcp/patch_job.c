@@ -2,9 +2,12 @@
 #include "mcp/patch_job.h"
 
 #include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
 #include "base/utf8.h"
 #include "mcp/aside.h"
 #include "mcp/operation_answer.h"
+#include "mcp/patch_record.h"
 #include "mcp/recorder.h"
 
 #include <string.h>
@@ -16,6 +19,7 @@ void patch_job_fini(struct patch_job *j)
 {
     op_record_fini(&j->record);
     patch_result_fini(&j->result);
+    free(j->waiting_id);
 }
 
 int patch_job_peek(struct patch_job *j)
@@ -35,6 +39,9 @@ static enum ledger_sync sync_of(const struct patch_job *j)
 
 static int record_plan(struct patch_job *j, const struct patch_result *r, struct err *e)
 {
+    /* The rows of those before come before it. */
+    if (ledger_in_memory(j->ledger))
+        recorder_flush(j->recorder);
     const struct op_plan plan = {
         .changes = r->changes,
         .n_changes = r->n_changes,
@@ -53,10 +60,21 @@ static void plan_beside(void *user)
     j->plan_status = record_plan(j, j->plan, &j->plan_e);
 }
 
+/* The plan waits: the operation has its id, and no row yet. */
+static void let_wait(struct patch_job *j)
+{
+    j->waiting_id = str_new_id("op-");
+    j->op.operation_id = j->waiting_id;
+}
+
 static int on_planned(void *user, const struct patch_result *r, struct err *e)
 {
     struct patch_job *j = user;
     j->plan = r;
+    if (patch_record_may_wait(j->ledger, j->recorder, &j->op, r)) {
+        let_wait(j);
+        return 0;
+    }
     /* Of a patch that waits for nothing, only what is much is worth the hand-over. */
     bool beside = !j->request.lax || r->n_changes >= PLAN_BESIDE_FROM;
     j->planning = beside && aside_begin(j->aside, plan_beside, j);
@@ -124,36 +142,21 @@ static void settle_refusal(struct patch_job *j)
     settle(j, &outcome);
 }
 
-/* What went as planned is true on the disk already, and would be found there. */
-struct applied {
-    struct record record;
-    char *operation_id;
-    int *linger; /* the files that were replaced: patch_result.linger */
-    size_t n_linger;
-};
-
-static bool write_applied(struct record *record, struct ledger *l)
-{
-    static const struct op_outcome outcome = {.status = OP_APPLIED};
-    struct applied *a = container_of(record, struct applied, record);
-    struct err e;
-    int rc = l == NULL ? 0 : opstore_finish(l, a->operation_id, &outcome, LEDGER_LAZY, &e);
-    if (rc < 0)
-        log_error("the outcome of a patch was not recorded: %s", e.message);
-    patch_linger_end(a->linger, a->n_linger);
-    free(a->operation_id);
-    free(a);
-    return rc >= 0;
-}
-
 static void settle_applied(struct patch_job *j)
 {
-    struct applied *a = mem_new(struct applied);
-    a->record.write = write_applied;
-    a->operation_id = mem_strdup(j->record.operation_id);
-    a->linger = steal(j->result.linger);
-    a->n_linger = j->result.n_linger;
-    recorder_push_quietly(j->recorder, &a->record);
+    bool waits = j->waiting_id != NULL;
+    if (waits)
+        j->record.operation_id = mem_strdup(j->waiting_id);
+    patch_record_applied(j->recorder, j->record.operation_id, waits ? &j->op : NULL, &j->result);
+}
+
+/* What stands otherwise than planned is told with its plan. */
+static void settle_failed(struct patch_job *j, const struct op_outcome *outcome)
+{
+    if (j->waiting_id != NULL && record_plan(j, &j->result, &j->ledger_e) < 0)
+        log_error("the plan of a patch was not recorded: %s", j->ledger_e.message);
+    else
+        settle(j, outcome);
 }
 
 static void settle_result(struct patch_job *j)
@@ -165,10 +168,10 @@ static void settle_result(struct patch_job *j)
         .changes = r->changes,
         .n_changes = r->n_changes,
     };
-    if (j->record.operation_id != NULL && r->status == PATCH_APPLIED)
+    if (r->status == PATCH_APPLIED && (j->record.operation_id != NULL || j->waiting_id != NULL))
         settle_applied(j);
     else
-        settle(j, &outcome);
+        settle_failed(j, &outcome);
 }
 
 static int get_journal(struct patch_job *j)

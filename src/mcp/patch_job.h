@@ -6,7 +6,8 @@
  * the next start can judge by the disk, and what was refused before anything was written is
  * recorded as that. The plan of a durable patch, or of one with many files, is recorded while the
  * new files are made and go to the disk (mcp/aside): the renames wait for both. What went as
- * planned is recorded after the caller has its answer (mcp/recorder).
+ * planned is recorded after the caller has its answer (mcp/patch_record), and where the ledger
+ * goes with the process a small plan is recorded with it.
  *
  * Must not: touch the session or the loop.
  */
@@ -43,7 +44,8 @@ struct patch_job {
     struct patch_result result;
     struct err e;
     struct err ledger_e; /* code set: the outcome could not be recorded */
-    bool planning;       /* beside us, between `planned` and `staged` */
+    char *waiting_id; /* the plan is recorded with the outcome, under this id; NULL = it is not */
+    bool planning;    /* beside us, between `planned` and `staged` */
     const struct patch_result *plan;
     int plan_status;
     struct err plan_e;

@@ -86,6 +86,14 @@ bool recorder_idle(struct recorder *r)
     return idle;
 }
 
+unsigned recorder_waiting(struct recorder *r)
+{
+    lock(&r->queue_mutex);
+    unsigned n = r->n;
+    unlock(&r->queue_mutex);
+    return n;
+}
+
 void recorder_free(struct recorder *r)
 {
     if (r == NULL)

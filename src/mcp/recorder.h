@@ -62,6 +62,9 @@ void recorder_flush(struct recorder *r);
 /* Does nothing wait, and is nothing being written? Any thread; true for this moment. */
 bool recorder_idle(struct recorder *r);
 
+/* Records that wait to be written. Any thread; true for this moment. */
+unsigned recorder_waiting(struct recorder *r);
+
 /* Records that were not written. */
 uint64_t recorder_lost(struct recorder *r);
 

@@ -54,6 +54,7 @@ static void say_touched(struct revert_call *x)
     struct op_touch *touches = NULL;
     size_t n = 0;
     autobuf text = BUF_INIT;
+    recorder_flush(x->way.job.recorder);
     if (opstore_touched_since(x->way.job.ledger, x->operation_id, &touches, &n, NULL) < 0)
         return;
     for (size_t i = 0; i < n && i < NAMED_MAX; i++)
