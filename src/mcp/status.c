@@ -121,13 +121,23 @@ void status_write_all(struct jsonw *w, const struct run_status *s)
     write_positive(w, "ended_at_ms", s->ended_ms);
 }
 
+/* Lost with its worker before that had told anything of it. */
+static bool never_told(const struct run_status *s)
+{
+    return s->termination == RUN_END_LOST && s->started_ms == 0;
+}
+
 const char *status_sandbox(const struct run_status *s)
 {
+    if (never_told(s))
+        return "unknown";
     return s->sandboxed ? "linux-sandbox" : "none";
 }
 
 const char *status_network_scope(const struct run_status *s)
 {
+    if (never_told(s))
+        return "unknown";
     if (!s->sandboxed)
         return "host";
     return s->shares_network ? "workspace" : "command";

@@ -44,11 +44,12 @@ void status_write_end(struct jsonw *w, const struct run_status *s);
 /* All that is known of it, for process_status and list_processes. */
 void status_write_all(struct jsonw *w, const struct run_status *s);
 
-/* "linux-sandbox" or "none", as the public contract has it. */
+/* "linux-sandbox" or "none", as the public contract has it; "unknown" when it was lost with its
+ * worker before that had told anything of it. */
 const char *status_sandbox(const struct run_status *s);
 
 /* Whose network a command has: "command" (its own, with a loopback of its own), "workspace" (shared
- * with other commands of its workspace) or "host" (not sandboxed). */
+ * with other commands of its workspace), "host" (not sandboxed) or, as above, "unknown". */
 const char *status_network_scope(const struct run_status *s);
 
 #endif

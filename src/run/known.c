@@ -101,9 +101,9 @@ static void retire(struct known_table *t, struct known *k)
         forget(t, container_of(t->ended.next, struct known, link));
 }
 
-void known_end(struct known_table *t, struct runmsg_status *status)
+void known_learn(struct known_table *t, struct runmsg_status *status)
 {
-    struct known *k = known_get(t, status->process_id);
+    struct known *k = status->process_id == NULL ? NULL : known_get(t, status->process_id);
     if (k == NULL || (k->ended && status->sequence <= k->status.sequence))
         return;
     uint64_t serial = k->status.serial;
@@ -111,7 +111,7 @@ void known_end(struct known_table *t, struct runmsg_status *status)
     k->status = *status;
     k->status.serial = serial;
     *status = (struct runmsg_status){0};
-    if (!k->ended)
+    if (!k->ended && k->status.state == RUN_EXITED)
         retire(t, k);
 }
 

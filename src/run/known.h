@@ -34,9 +34,9 @@ void known_adopt(struct known_table *t, const struct run_status *s);
 /* The worker that was thought lost is there: what was lost with it is not. */
 void known_forget_lost(struct known_table *t);
 void known_drop(struct known_table *t, const char *id);
-/* It has ended; takes the status. Told again it counts when its sequence is higher: what the
- * command left has ended, too. */
-void known_end(struct known_table *t, struct runmsg_status *status);
+/* What the worker told of one, running or ended; takes the status. Told again after its end it
+ * counts when its sequence is higher: what the command left has ended, too. */
+void known_learn(struct known_table *t, struct runmsg_status *status);
 /* Those that had not ended are lost, for that reason. */
 void known_lose_all(struct known_table *t, const char *why);
 

@@ -144,7 +144,7 @@ static void on_message(void *owner, const char *text, size_t n)
     else if (rc < 0)
         lose(r, e.message);
     else if (m.kind == RUNMSG_EVENT)
-        known_end(&r->known, m.data);
+        known_learn(&r->known, m.data);
     else if (m.kind == RUNMSG_REQUEST)
         lose(r, "it asked, and may only answer");
     else if (r->state == REMOTE_GREETING)

@@ -243,11 +243,18 @@ static struct call_out *find_call(struct remote *r, const char *request_id)
     return NULL;
 }
 
-/* An end that came with the start comes as no event. */
-static void take_end(struct remote *r, struct runmsg_started *m)
+/* Should the worker be lost, this is what is known of the process; and an end that came with the
+ * start comes as no event. */
+static void learn(struct remote *r, enum runmsg_op op, void *data)
 {
-    if (m->has_page && m->page.status.state == RUN_EXITED)
-        known_end(&r->known, &m->page.status);
+    struct runmsg_started *started = data;
+    struct runmsg_page *page = data;
+    if (op == RUNMSG_EXEC && started->has_page)
+        known_learn(&r->known, &started->page.status);
+    else if (op == RUNMSG_READ)
+        known_learn(&r->known, &page->status);
+    else if (op == RUNMSG_STATUS)
+        known_learn(&r->known, data);
 }
 
 int calls_answer(struct remote *r, struct runmsg *m, struct err *e)
@@ -268,8 +275,7 @@ int calls_answer(struct remote *r, struct runmsg *m, struct err *e)
         tell(r, &copy, m->data);
     else if (copy.op == RUNMSG_EXEC)
         terminate_silently(r, copy.process_id);
-    if (copy.op == RUNMSG_EXEC)
-        take_end(r, m->data);
+    learn(r, copy.op, m->data);
     free(copy.process_id);
     return 0;
 }
