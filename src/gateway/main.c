@@ -21,7 +21,6 @@
 #include "mcp/stdio_peer.h"
 #include "mcp/task.h"
 #include "run/local.h"
-#include "run/plandir.h"
 #include "run/remote.h"
 #include "run/workerproc.h"
 
@@ -108,7 +107,6 @@ static void make_local_runner(struct gateway *g)
         .max_workspace_processes = g->options.max_workspace_processes,
         .spill_dir = spill_dir,
         .spill_off = str_eq(spill_dir, "none"),
-        .plan_parent = store_is_shown(&g->registry, PLANDIR_MEMORY) ? NULL : PLANDIR_MEMORY,
     };
     g->runner = local_runner_new(&g->loop, &options);
 }

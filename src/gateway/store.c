@@ -76,15 +76,6 @@ static int check_place(const struct registry *r, const char *what, const char *p
     return 0;
 }
 
-bool store_is_shown(const struct registry *r, const char *path)
-{
-    for (size_t i = 0; i < r->n; i++) {
-        if (shown_by(r->items[i], path) != NULL)
-            return true;
-    }
-    return false;
-}
-
 /* /etc, above all: commands have our user's rights, so that a file is ours alone keeps nothing. */
 static bool in_platform(const char *path)
 {

@@ -34,10 +34,6 @@ int store_open(struct store *s, const char *path, bool commands_outlive, struct 
  * NULL or "" is none. Errors: CONFIG_INVALID. */
 int store_keep_from_commands(struct registry *r, const char *what, const char *path, struct err *e);
 
-/* Does a workspace show `path` (canonical) to its commands, but for reading the whole file system?
- */
-bool store_is_shown(const struct registry *r, const char *path);
-
 /* Accepts one that was never opened. */
 void store_close(struct store *s);
 

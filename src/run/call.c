@@ -29,7 +29,6 @@ struct call {
     uint64_t limit_ms;
     call_fn done;
     void *user;
-    void (*unwanted)(const char *text, size_t n);
 };
 
 static void on_gone(struct anchor *a)
@@ -57,31 +56,10 @@ static void leave(struct call *c)
     anchor_leave(&c->anchor, on_gone);
 }
 
-static bool collect(struct watch *w, struct buf *to, size_t max);
-
-/* Nothing more can be written once our half is shut, so what is read then is all there will be: the
- * answer, or the helper gets EPIPE for it. */
-static void refuse_answer(struct call *c)
-{
-    if (c->out.fd >= 0) {
-        (void)shutdown(c->out.fd, SHUT_RD);
-        (void)collect(&c->out, &c->answer, HELPER_LINE_MAX);
-        watch_close(&c->out);
-    }
-    if (c->answer.len > 0)
-        c->unwanted(buf_bytes(&c->answer), c->answer.len);
-    int pidfd = watch_release(&c->pidfd);
-    if (pidfd >= 0)
-        grave_take_gently(c->yard, c->loop, pidfd, CALL_PATIENCE_MS);
-}
-
 void call_cancel(struct call *c)
 {
-    if (c == NULL)
-        return;
-    if (c->unwanted != NULL)
-        refuse_answer(c);
-    leave(c);
+    if (c != NULL)
+        leave(c);
 }
 
 static void answer(struct call *c, const struct err *failure)
@@ -185,15 +163,14 @@ static void on_alarm(struct alarm *a, void *owner)
     fail(c, what);
 }
 
-/* Spawn on three streams; ours[i] is our end of its descriptor i. The caller closes ours. Its
- * output is a socket, for refuse_answer(). */
+/* Spawn on three streams; ours[i] is our end of its descriptor i. The caller closes ours. */
 static int start_child(const struct call_options *o, int ours[3], struct spawned *ret)
 {
     int theirs[3] = {-1, -1, -1};
     int rc = 0;
     for (int i = 0; rc == 0 && i < 3; i++) {
         int pair[2] = {-1, -1};
-        rc = i == 1 ? fd_socketpair(pair) : fd_pipe(pair);
+        rc = fd_pipe(pair);
         ours[i] = pair[i == 0 ? 1 : 0];
         theirs[i] = pair[i == 0 ? 0 : 1];
     }
@@ -235,7 +212,6 @@ static struct call *new_call(const struct call_options *o, call_fn done, void *u
     c->loop = o->loop;
     c->yard = o->yard;
     c->limit_ms = o->limit_ms;
-    c->unwanted = o->unwanted;
     c->done = done;
     c->user = user;
     watch_init(&c->in);

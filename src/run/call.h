@@ -1,9 +1,9 @@
 /* run/call: one question to the helper: bytes in, one short answer out, within a time limit.
  *
- * Theory. `probe` and `prepare` are programs that read stdin, write one line and end. Both sides
- * are bounded: the answer by HELPER_LINE_MAX, the wait by a limit, what it says on stderr by
- * CALL_WORDS_MAX. Whatever goes wrong, the child is killed and reaped, and the caller gets one
- * answer (none after call_cancel).
+ * Theory. `probe` is a program that reads stdin, writes one line and ends. Both sides are bounded:
+ * the answer by HELPER_LINE_MAX, the wait by a limit, what it says on stderr by CALL_WORDS_MAX.
+ * Whatever goes wrong, the child is killed and reaped, and the caller gets one answer (none after
+ * call_cancel).
  *
  * Must not: block the loop, or hold on to a helper that hangs.
  */
@@ -17,9 +17,8 @@
 #include <stdint.h>
 #include <uv.h>
 
-/* A probe or a prepare takes milliseconds; a helper that needs this long is broken. */
+/* A probe takes milliseconds; a helper that needs this long is broken. */
 #define CALL_LIMIT_MS 5000u
-#define CALL_PATIENCE_MS 1000u
 /* Kept of its stderr, for the message. */
 #define CALL_WORDS_MAX 512u
 
@@ -29,10 +28,6 @@ struct call_options {
     char *const *argv; /* argv[0] is the path */
     char *const *env;
     uint64_t limit_ms;
-    /* For a question whose answer names something that has to be cleared away (NULL = none): when
-     * it is given up, an answer that has come goes here, and a helper that has not answered yet
-     * gets CALL_PATIENCE_MS to find out that nobody listens and to clear it away itself. */
-    void (*unwanted)(const char *text, size_t n);
 };
 
 /* Either `failure`, or the whole answer with the exit code it came with. Borrowed. */
@@ -50,7 +45,7 @@ typedef void (*call_fn)(void *user, const struct call_answer *answer);
 struct call *call_start(const struct call_options *o, struct buf *input, call_fn done, void *user,
                         struct err *e);
 
-/* Give it up: the helper is killed (see `unwanted`), `done` is not called. NULL is fine. */
+/* Give it up: the helper is killed, `done` is not called. NULL is fine. */
 void call_cancel(struct call *c);
 
 #endif

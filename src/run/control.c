@@ -74,6 +74,10 @@ static void on_rest_ended(struct managed *m, const struct helper_verdict *v)
 static void on_line(struct managed *m, const char *line, size_t n)
 {
     struct helper_verdict v;
+    if (launch_awaits_answer(m)) {
+        launch_take_answer(m, line, n);
+        return;
+    }
     helper_verdict_read(line, n, &v);
     switch (v.event) {
     case HELPER_STARTED:
@@ -125,6 +129,11 @@ static void drop_overlong(struct managed *m)
 {
     if (m->line.len <= HELPER_LINE_MAX)
         return;
+    if (launch_awaits_answer(m)) {
+        launch_fail_unanswered(m, "answered with more than HELPER_LINE_MAX bytes");
+        managed_feed(m, PROCESS_ON_REFUSED);
+        return;
+    }
     keep_words(m, "(a control line longer than HELPER_LINE_MAX was dropped)");
     buf_reset(&m->line, 0);
 }
@@ -167,9 +176,26 @@ void control_read(struct managed *m)
     }
 }
 
+void control_listen(struct managed *m)
+{
+    if (!m->quiet)
+        return;
+    m->quiet = false;
+    control_read(m);
+    if (m->control.fd < 0)
+        return;
+    watch_want(&m->control, UV_READABLE);
+    if (m->state == PROCESS_PREPARING || m->state == PROCESS_STARTING)
+        alarm_set(&m->alarm, MANAGED_START_MS);
+}
+
 void control_on_ready(struct watch *w, void *owner)
 {
-    control_read(owner);
+    struct managed *m = owner;
+    if (m->quiet)
+        control_listen(m);
+    else
+        control_read(m);
 }
 
 void control_signal(struct managed *m, int signal)

@@ -75,6 +75,23 @@ static char *out_of_memory(const struct helper_verdict *v)
                       "(limits.memory of the workspace)");
 }
 
+/* Which limit a signal of the kernel's stands for. It is said only where the limit is set and, of
+ * processor time, was used up: anybody inside may send these signals, too. The kernel goes by whole
+ * ticks, so what it counts may be a little less. */
+static char *met_limit(const struct managed *m, const struct helper_verdict *v)
+{
+    const struct helper_limits *limits = &m->ws->limits;
+    if (v->value == SIGXCPU && limits->cpu_seconds > 0 && v->cpu_us / 900000 >= limits->cpu_seconds)
+        return mem_printf("ended by the kernel because it had used its processor time "
+                          "(limits.cpu_seconds of the workspace, %" PRIu64 ")",
+                          limits->cpu_seconds);
+    if (v->value == SIGXFSZ && limits->file_size > 0)
+        return mem_printf("by this signal the kernel ends who writes beyond limits.file_size of "
+                          "the workspace (%" PRIu64 " bytes)",
+                          limits->file_size);
+    return out_of_memory(v);
+}
+
 /* The names are told by processes that may have called themselves anything. */
 static void add_left(struct managed *m, uint64_t pid, const char *name)
 {
@@ -124,7 +141,7 @@ void end_by_verdict(struct managed *m, const struct helper_verdict *v)
         take_verdict_use(m, v);
         return;
     case HELPER_SIGNAL:
-        set_end(m, RUN_END_SIGNALED, 0, v->value, out_of_memory(v));
+        set_end(m, RUN_END_SIGNALED, 0, v->value, met_limit(m, v));
         take_background(m, v);
         take_verdict_use(m, v);
         return;
@@ -155,6 +172,10 @@ static void end_without_verdict(struct managed *m, const struct spawn_end *end)
 {
     const char *words = m->words.len > 0 ? buf_cstr(&m->words) : "it said nothing";
     const char *how = end->signaled ? "killed by signal" : "status";
+    char what[64];
+    snprintf(what, sizeof(what), "ended before it answered (%s %d)", how, end->value);
+    if (launch_awaits_answer(m))
+        launch_fail_unanswered(m, what);
     launch_fail(m, ERR_PROCESS_SPAWN_FAILED,
                 "the sandbox ended before the command was started (wrapper %s %d): %s", how,
                 end->value, words);
@@ -263,17 +284,40 @@ void end_on_pidfd(struct watch *w, void *owner)
     end_in_its_place(m);
 }
 
+static bool is_stop(int signal)
+{
+    return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
+
 void end_signal(struct managed *m, int signal)
 {
     if (m->sandboxed)
         control_signal(m, signal);
     else if (!m->reaped && m->pid > 0)
         (void)session_signal(m->pid, signal);
-    bool stops = signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+    bool stops = is_stop(signal);
     if (stops == m->stopped || (!stops && signal != SIGCONT))
         return;
     m->stopped = stops;
     m->sequence++;
+}
+
+void end_hold_signal(struct managed *m, int signal)
+{
+    for (int other = 1; other <= 64; other++) {
+        if ((signal == SIGCONT && is_stop(other)) || (is_stop(signal) && other == SIGCONT))
+            m->held_signals &= ~(UINT64_C(1) << (other - 1));
+    }
+    m->held_signals |= UINT64_C(1) << (signal - 1);
+}
+
+void end_send_held(struct managed *m)
+{
+    for (int signal = 1; signal <= 64; signal++) {
+        if (m->held_signals & UINT64_C(1) << (signal - 1))
+            end_signal(m, signal);
+    }
+    m->held_signals = 0;
 }
 
 /* What is stopped acts on no signal but KILL, so it is continued. */

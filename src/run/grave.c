@@ -16,7 +16,6 @@ struct grave {
     struct watch pidfd;
     struct alarm alarm;
     bool killed;
-    bool gentle; /* not to be hastened */
 };
 
 static void on_gone(struct anchor *a)
@@ -64,7 +63,7 @@ static void on_alarm(struct alarm *a, void *owner)
     leave(g);
 }
 
-static void take(struct list *yard, uv_loop_t *loop, int pidfd, uint64_t patience_ms, bool gentle)
+void grave_take(struct list *yard, uv_loop_t *loop, int pidfd, uint64_t patience_ms)
 {
     struct spawn_end end;
     if (patience_ms == 0)
@@ -84,18 +83,7 @@ static void take(struct list *yard, uv_loop_t *loop, int pidfd, uint64_t patienc
         return;
     }
     g->killed = patience_ms == 0;
-    g->gentle = gentle;
     alarm_set(&g->alarm, g->killed ? GRAVE_GIVE_UP_MS : patience_ms);
-}
-
-void grave_take(struct list *yard, uv_loop_t *loop, int pidfd, uint64_t patience_ms)
-{
-    take(yard, loop, pidfd, patience_ms, false);
-}
-
-void grave_take_gently(struct list *yard, uv_loop_t *loop, int pidfd, uint64_t patience_ms)
-{
-    take(yard, loop, pidfd, patience_ms, true);
 }
 
 void grave_hasten(struct list *yard)
@@ -103,7 +91,7 @@ void grave_hasten(struct list *yard)
     list_each (it, yard) {
         struct grave *g = container_of(it, struct grave, link);
         list_remove(&g->link);
-        if (!g->killed && !g->gentle)
+        if (!g->killed)
             kill_it(g);
     }
 }

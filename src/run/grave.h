@@ -21,10 +21,6 @@
  * now). `yard` lists the ones that are waited for. */
 void grave_take(struct list *yard, uv_loop_t *loop, int pidfd, uint64_t patience_ms);
 
-/* The same for one that is about to clean up after itself: nobody hastens it, so the patience is
- * short. */
-void grave_take_gently(struct list *yard, uv_loop_t *loop, int pidfd, uint64_t patience_ms);
-
 /* Kill all of the yard now and let go of the list; each still reaps its child on the loop. */
 void grave_hasten(struct list *yard);
 

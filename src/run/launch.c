@@ -1,22 +1,23 @@
 /* run/launch: from a request to a child.
  *
- * Theory. Sandboxed: the policy is compiled into a request, `HELPER prepare` turns it into a plan
- * file, `HELPER run --plan` is started as the managed process with a control socket (R10). Once the
- * probe has succeeded nothing here ever runs a command without the sandbox (R14). Host: only when
+ * Theory. Sandboxed: the policy is compiled into a request, and `HELPER start` is the managed
+ * process from the beginning (run/start): it prepares, answers on the control socket, and becomes
+ * the sandbox. Once the probe has succeeded nothing here ever runs a command without the sandbox
+ * (R14). Host: only when
  * the probe failed and nobody demands the sandbox (R13); the program is looked up in the command's
  * own PATH and started in a session of its own.
  *
- * Must not: hand our environment to the helper's `run`, or a descriptor that is not meant for it.
+ * Must not: run a command of which it is not certain that the zygote did not take it.
  */
 #include "run/managed.h"
 
 #include "core/policy.h"
 #include "run/ends.h"
 #include "run/grave.h"
+#include "run/start.h"
 #include "run/warm.h"
 #include "sys/fd.h"
 #include "sys/path.h"
-#include "sys/privdir.h"
 #include "sys/pty.h"
 #include "sys/spawn.h"
 
@@ -26,8 +27,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* And the egress proxy's, for new rules. */
-#define RULES_FD 4
 /* A sandbox that is being made is looked at again after so long. */
 #define AWAIT_WARM_MS 2
 
@@ -98,44 +97,28 @@ void launch_fail_exec(struct managed *m, int errnum)
     m->failure->sys = errnum;
 }
 
-/* The plan has rules that are no longer the workspace's. */
-static void prepare_again(struct managed *m)
+bool launch_awaits_answer(const struct managed *m)
 {
-    m->stale = false;
-    managed_discard_plan(m);
-    strv_fini(&m->guards);
-    launch_prepare(m);
+    return m->state == PROCESS_PREPARING && m->pid > 0;
 }
 
-void launch_discard_answer(const char *text, size_t n)
+/* The command's standard error is the helper's until there is a command. */
+void launch_fail_unanswered(struct managed *m, const char *what)
 {
-    autofree char *path = NULL;
-    struct err e;
-    if (helper_answer_read(text, n, &path, NULL, &e) == 0)
-        privdir_discard(path);
+    char words[CALL_WORDS_MAX];
+    const struct watch *w = m->tty ? &m->out : &m->err;
+    ssize_t n = w->fd < 0 ? 0 : fd_read(w->fd, words, sizeof(words));
+    while (n > 0 && words[n - 1] == '\n')
+        n--;
+    launch_fail(m, ERR_PROCESS_SPAWN_FAILED, "the sandbox helper %s%s%.*s", what, n > 0 ? ": " : "",
+                n > 0 ? (int)n : 0, words);
 }
 
-static void on_prepared(void *user, const struct call_answer *a)
+void launch_take_answer(struct managed *m, const char *line, size_t n)
 {
-    struct managed *m = user;
     struct err e;
-    m->prepare = NULL;
-    if (a->failure != NULL) {
-        refused(m, a->failure);
-        return;
-    }
-    if (helper_answer_read(a->text, a->len, &m->plan, &m->guards, &e) < 0) {
+    if (start_read_answer(line, n, &m->guards, &e) < 0)
         refused(m, &e);
-        return;
-    }
-    if (a->exit_code != 0) {
-        err_set(&e, ERR_PROCESS_SPAWN_FAILED,
-                "the sandbox helper prepared a plan and exited with %d", a->exit_code);
-        refused(m, &e);
-        return;
-    }
-    if (m->stale)
-        prepare_again(m);
     else
         managed_feed(m, PROCESS_ON_PREPARED);
 }
@@ -170,8 +153,8 @@ static int watch_ends(struct managed *m, struct ends *e, int *pidfd)
     if (*pidfd >= 0)
         rc = watch_take(&m->pidfd, loop, &m->anchor, pidfd, UV_READABLE, end_on_pidfd, m);
     if (rc == 0 && e->control >= 0)
-        rc = watch_take(&m->control, loop, &m->anchor, &e->control, UV_READABLE, control_on_ready,
-                        m);
+        rc = watch_take(&m->control, loop, &m->anchor, &e->control,
+                        m->quiet ? UV_DISCONNECT : UV_READABLE, control_on_ready, m);
     if (rc == 0)
         rc = watch_hold(&m->out, loop, &m->anchor, &e->out, stdio_on_output, m);
     if (rc == 0 && e->err >= 0)
@@ -200,11 +183,12 @@ static bool start_warm(struct managed *m, const struct helper_request *r)
     m->ordered_us = ordered_us;
     m->zygote = warm_serial(warm, m->ws->id);
     m->shares_network = !r->own_network;
+    m->quiet = !m->tty && !m->keep && m->input.len == 0 && !m->input_eof;
     int rc = watch_ends(m, &ends, &no_pidfd);
     if (rc < 0)
         refused_sys(m, rc, "cannot watch the process");
     else
-        alarm_set(&m->alarm, MANAGED_START_MS);
+        alarm_set(&m->alarm, m->quiet ? CONTROL_QUIET_MS : MANAGED_START_MS);
     warm_make_ends(warm); /* the zygote's child is busy now, and we are not */
     return true;
 }
@@ -220,9 +204,64 @@ static bool await_warm(struct managed *m, const struct helper_request *r)
     return true;
 }
 
-bool launch_awaits_warm(const struct managed *m)
+bool launch_is_due(const struct managed *m)
 {
-    return m->state == PROCESS_PREPARING && m->prepare == NULL && m->plan == NULL && !m->warm;
+    return m->state == PROCESS_PREPARING && m->pid <= 0 && !m->warm;
+}
+
+/* Put a child and our ends of it on the loop. Ours is told when that fails. */
+static int take_child(struct managed *m, struct ends *e, struct spawned *child)
+{
+    m->pid = child->pid;
+    int rc = watch_ends(m, e, &child->pidfd);
+    if (rc == 0)
+        return 0;
+    if (child->pidfd >= 0)
+        grave_take(&m->home->yard, m->home->loop, child->pidfd, 0);
+    refused_sys(m, rc, "cannot watch the process");
+    return rc;
+}
+
+static int open_ends_or_refuse(struct managed *m, struct ends *e)
+{
+    int rc = open_ends(m, e);
+    if (rc < 0)
+        refused_sys(m, rc, m->tty ? "cannot open a terminal" : "cannot open pipes");
+    return rc;
+}
+
+static int start_helper(struct managed *m, const struct helper_request *r, const struct ends *e,
+                        struct spawned *ret)
+{
+    autobuf text = BUF_INIT;
+    autofd int rules = -1;
+    helper_request_write(r, &text);
+    int rc = m->ws->network == NETWORK_ENABLED
+                 ? rules_open(&m->rules, m->home->loop, &m->anchor, &rules)
+                 : 0;
+    if (rc == 0)
+        rc = start_sandbox(m->home, &text, e->theirs, rules, ret);
+    if (rc < 0)
+        rules_close(&m->rules);
+    return rc;
+}
+
+static void start_cold(struct managed *m, const struct helper_request *r)
+{
+    autoends ends = ENDS_NONE;
+    struct spawned child = {-1, -1};
+    char what[ERR_MESSAGE_MAX];
+    if (open_ends_or_refuse(m, &ends) < 0)
+        return;
+    m->ordered_us = managed_clock_us();
+    int rc = start_helper(m, r, &ends, &child);
+    if (rc < 0) {
+        snprintf(what, sizeof(what), "cannot start the sandbox helper %.512s", m->home->helper);
+        refused_sys(m, rc, what);
+        return;
+    }
+    if (take_child(m, &ends, &child) == 0)
+        alarm_set(&m->alarm, START_PREPARE_MS);
 }
 
 void launch_prepare(struct managed *m)
@@ -236,27 +275,9 @@ void launch_prepare(struct managed *m)
     };
     policy_compile(m->ws, &command, &request);
     request.keep = m->keep;
-    if (!m->cold && (start_warm(m, &request) || await_warm(m, &request))) {
-        helper_request_fini(&request);
-        return;
-    }
-    autobuf text = BUF_INIT;
-    helper_request_write(&request, &text);
+    if (m->cold || (!start_warm(m, &request) && !await_warm(m, &request)))
+        start_cold(m, &request);
     helper_request_fini(&request);
-
-    char *const argv[] = {(char *)m->home->helper, (char *)"prepare", NULL};
-    const struct call_options o = {
-        .loop = m->home->loop,
-        .yard = &m->home->yard,
-        .argv = argv,
-        .env = m->home->helper_env,
-        .limit_ms = CALL_LIMIT_MS,
-        .unwanted = launch_discard_answer,
-    };
-    struct err e;
-    m->prepare = call_start(&o, &text, on_prepared, m, &e);
-    if (m->prepare == NULL)
-        refused(m, &e);
 }
 
 bool launch_again(struct managed *m)
@@ -265,49 +286,16 @@ bool launch_again(struct managed *m)
         return false;
     warm_give_up(m->home->warm, m->ws);
     m->warm = false;
+    m->quiet = false;
     m->shares_network = false;
     m->cold = true;
     struct watch *const all[] = {&m->in, &m->out, &m->err, &m->control};
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         watch_close(all[i]);
-    alarm_stop(&m->alarm);
     buf_fini(&m->line);
     strv_fini(&m->guards);
-    launch_prepare(m);
+    alarm_set(&m->alarm, 0); /* the watches can be opened again when the loop has turned */
     return true;
-}
-
-static int start_sandboxed(struct managed *m, const struct ends *e, struct spawned *ret)
-{
-    autofd int rules = -1;
-    int rc = m->ws->network == NETWORK_ENABLED
-                 ? rules_open(&m->rules, m->home->loop, &m->anchor, &rules)
-                 : 0;
-    if (rc < 0)
-        return rc;
-    char *const argv[] = {(char *)m->home->helper,
-                          (char *)"run",
-                          (char *)"--plan",
-                          m->plan,
-                          (char *)"--control-fd",
-                          (char *)"3",
-                          rules < 0 ? NULL : (char *)"--rules-fd",
-                          (char *)"4",
-                          NULL};
-    const int fds[] = {e->theirs[0], e->theirs[1], e->theirs[2], e->theirs[ENDS_CONTROL], rules};
-    const struct spawn_options o = {
-        .path = m->home->helper,
-        .argv = argv,
-        .env = m->home->helper_env,
-        .fds = fds,
-        .n_fds = rules < 0 ? ENDS_CONTROL + 1 : RULES_FD + 1,
-        .cwd_fd = -1,
-        .new_session = true, /* without a terminal: the inner stage takes it (TIOCSCTTY) */
-    };
-    rc = spawn_start(&o, ret);
-    if (rc < 0)
-        rules_close(&m->rules);
-    return rc;
 }
 
 /* As execvp: a file that is executable and no program is a script for the shell. */
@@ -362,37 +350,32 @@ static int start_on_host(struct managed *m, const struct ends *e, struct spawned
     return rc;
 }
 
-void launch_spawn(struct managed *m)
+static void spawn(struct managed *m)
 {
     autoends ends = ENDS_NONE;
     struct spawned child = {-1, -1};
-    if (m->warm) { /* the receipt has come: whatever waits for it is its input now */
-        (void)stdio_flush(m);
+    if (open_ends_or_refuse(m, &ends) < 0)
         return;
-    }
-    int rc = open_ends(m, &ends);
-    if (rc < 0) {
-        refused_sys(m, rc, m->tty ? "cannot open a terminal" : "cannot open pipes");
-        return;
-    }
     m->ordered_us = managed_clock_us();
-    rc = m->sandboxed ? start_sandboxed(m, &ends, &child) : start_on_host(m, &ends, &child);
+    int rc = start_on_host(m, &ends, &child);
     if (rc < 0) {
-        refused_sys(m, rc, "cannot start the sandbox helper");
+        refused_sys(m, rc, "cannot start the command");
         return;
     }
-    m->pid = child.pid;
-    rc = watch_ends(m, &ends, &child.pidfd);
-    if (rc < 0) {
-        if (child.pidfd >= 0)
-            grave_take(&m->home->yard, m->home->loop, child.pidfd, 0);
-        refused_sys(m, rc, "cannot watch the process");
+    if (take_child(m, &ends, &child) < 0)
         return;
-    }
-    alarm_set(&m->alarm, MANAGED_START_MS);
     (void)stdio_flush(m);
-    if (m->sandboxed)
-        return;
     m->began_us = m->ordered_us; /* the spawn returns when it has executed */
     managed_feed(m, PROCESS_ON_STARTED);
+}
+
+void launch_spawn(struct managed *m)
+{
+    if (!m->sandboxed) {
+        spawn(m);
+        return;
+    }
+    if (!m->warm)
+        alarm_set(&m->alarm, MANAGED_START_MS);
+    (void)stdio_flush(m); /* whatever waits for it is its input now */
 }

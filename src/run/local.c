@@ -11,7 +11,6 @@
 #include "run/gate.h"
 #include "run/grave.h"
 #include "run/managed.h"
-#include "run/plandir.h"
 #include "run/table.h"
 #include "run/warm.h"
 #include "sys/beside.h"
@@ -45,7 +44,6 @@ struct local {
     void *exited_user;
     char *helper;
     struct strv helper_env;
-    struct plandir plans;
     uint64_t timeout_ms;
     bool probed;
     struct probe_result probe;
@@ -351,11 +349,9 @@ static run_ticket local_signal(struct runner *r, const char *id, int signal, run
         err_set(&e, ERR_INVALID_ARGUMENT, "signal: %d is none; 1 to 64 are", signal);
     else
         m = get_running(r, id, &e);
-    if (m != NULL && m->pid <= 0) {
-        err_set(&e, ERR_PROCESS_NOT_RUNNING, "process '%s' was not started yet", id);
-        m = NULL;
-    }
-    if (m != NULL)
+    if (m != NULL && m->state < PROCESS_RUNNING)
+        end_hold_signal(m, signal);
+    else if (m != NULL)
         end_signal(m, signal);
     done(user, m != NULL ? NULL : &e);
     return 0;
@@ -397,11 +393,10 @@ static void send_to_zygote(void *user, struct rules *rules, uint64_t serial)
     rules_send(round->change, rules, &ids);
 }
 
-/* One that was not spawned yet is prepared again before it is. */
+/* One that was not started yet is started with the new ones. */
 static void send_to_command(struct round *round, struct managed *m)
 {
     autostrv ids = {0};
-    m->stale |= m->pid <= 0 && (m->prepare != NULL || m->plan != NULL);
     if (!rules_is_open(&m->rules))
         return;
     strv_add(&ids, m->id);
@@ -488,7 +483,6 @@ static void on_gone(struct anchor *a)
     free(l->home.scratch);
     spill_budget_fini(&l->home.spill);
     strv_fini(&l->helper_env);
-    plandir_close(&l->plans);
     free(l->helper);
     free(l);
 }
@@ -528,11 +522,10 @@ static const struct runner_ops local_ops = {
     .free = local_free,
 };
 
-static void fill_helper_env(struct strv *env, const char *plans)
+static void fill_helper_env(struct strv *env)
 {
     for (size_t i = 0; passed_on[i] != NULL; i++) {
-        bool temporary = plans != NULL && str_eq(passed_on[i], "TMPDIR");
-        const char *value = temporary ? plans : getenv(passed_on[i]);
+        const char *value = getenv(passed_on[i]);
         if (value != NULL)
             strv_addf(env, "%s=%s", passed_on[i], value);
     }
@@ -545,8 +538,7 @@ struct runner *local_runner_new(uv_loop_t *loop, const struct local_options *opt
     l->base.ops = &local_ops;
     l->helper = mem_strdup(options->helper_path);
     l->timeout_ms = options->timeout_ms ? options->timeout_ms : RUN_TIMEOUT_DEFAULT_MS;
-    plandir_open(&l->plans, options->plan_parent);
-    fill_helper_env(&l->helper_env, l->plans.path);
+    fill_helper_env(&l->helper_env);
     l->home = (struct home){
         .loop = loop,
         .helper = l->helper,

@@ -1,7 +1,7 @@
 /* run/local: the runner that owns its processes in this program (the in-process home).
  *
- * Theory. One libuv loop thread. A command is prepared by the helper (wire/helper), spawned, and
- * then watched by pidfd, pipes or PTY, a control socket and a timer. Its output goes into its log
+ * Theory. One libuv loop thread. A command is started by the helper (wire/helper) and watched by
+ * pidfd, pipes or PTY, a control socket and a timer. Its output goes into its log
  * (run/outlog). Its life is the table of run/process. Must not: block the loop, fork (posix_spawn
  * is vfork-like, so a large server spawns as fast as a small one).
  */
@@ -19,7 +19,6 @@ struct local_options {
     uint64_t max_workspace_processes; /* of one workspace; 0 = as many as the runner's */
     const char *spill_dir;            /* for output beyond the ring; NULL = see run/spill */
     uint64_t spill_bytes;             /* per process; 0 = RUN_SPILL_BYTES */
-    const char *plan_parent;          /* for run/plandir; NULL = plans lie in TMPDIR */
     bool warm_off;  /* every command starts cold (run/warm); so with CODESPACE_WARM=0 */
     bool spill_off; /* keep the ring only */
 };

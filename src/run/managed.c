@@ -3,11 +3,12 @@
 
 #include "base/utf8.h"
 #include "run/grave.h"
+#include "run/start.h"
 #include "sys/fd.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static uint64_t read_us(clockid_t clock)
 {
@@ -38,13 +39,27 @@ static uint64_t wall_us_at(uint64_t moment_us)
     return read_us(CLOCK_REALTIME) - (managed_clock_us() - moment_us);
 }
 
+static void fail_late(struct managed *m)
+{
+    char what[64] = "closed its control socket and did not answer";
+    if (m->control.fd >= 0)
+        snprintf(what, sizeof(what), "did not answer within %u ms", START_PREPARE_MS);
+    launch_fail_unanswered(m, what);
+}
+
 static void on_alarm(struct alarm *a, void *owner)
 {
     struct managed *m = owner;
-    if (launch_awaits_warm(m)) {
+    if (m->quiet) {
+        control_listen(m);
+        return;
+    }
+    if (launch_is_due(m)) {
         launch_prepare(m);
         return;
     }
+    if (launch_awaits_answer(m))
+        fail_late(m);
     if (m->state == PROCESS_WAITING)
         launch_fail(m, ERR_WORKSPACE_BUSY,
                     "its turn did not come in time: the root of workspace '%s' is held by other "
@@ -154,7 +169,6 @@ static void on_gone(struct anchor *a)
     free(m->created);
     free(m->denials);
     free(m->failure);
-    free(m->plan);
     free(m->command);
     free(m->output_failed);
     free(m->id);
@@ -180,23 +194,8 @@ static void bury(struct managed *m, uint64_t patience_ms)
         grave_take(&m->home->yard, m->home->loop, pidfd, patience_ms);
 }
 
-/* Prepared and never run: nobody else removes it (L33). `run` takes it away first thing, so all of
- * this may find nothing. */
-void managed_discard_plan(struct managed *m)
-{
-    char *slash = m->plan == NULL ? NULL : strrchr(m->plan, '/');
-    if (slash == NULL)
-        return;
-    unlink(m->plan);
-    *slash = '\0';
-    rmdir(m->plan); /* its private directory; refused when it holds anything else */
-    free(steal(m->plan));
-}
-
 static void discard(struct managed *m)
 {
-    call_cancel(steal(m->prepare));
-    managed_discard_plan(m);
     close_stdio(m);
     bury(m, 0);
 }
@@ -241,7 +240,6 @@ static void answer_start(struct managed *m, const struct err *failure)
 
 static void announce(struct managed *m)
 {
-    free(steal(m->plan)); /* the helper has removed the file */
     drop_request(m);
     if (m->began_us == 0)
         m->began_us = managed_clock_us();
@@ -251,6 +249,7 @@ static void announce(struct managed *m)
     m->active_ms = uv_now(m->home->loop);
     if (m->idle_timeout_ms > 0)
         alarm_set(&m->idle, m->idle_timeout_ms);
+    end_send_held(m);
     answer_start(m, NULL);
 }
 

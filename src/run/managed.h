@@ -2,7 +2,7 @@
  *
  * Theory. A managed process is a record that outlives its process. managed_feed() is the only place
  * where its state changes: it asks the table (run/process) what an event means and does that. The
- * work is split by concept over launch.c (prepare, spawn), stdio.c (output and input), control.c
+ * work is split by concept over launch.c (start), stdio.c (output and input), control.c
  * (what the sandbox says), end.c (kill, reap, status) and wait.c (who waits for output or the end).
  *
  * A record is freed by managed_free() when its handles have closed, never inside a callback, so a
@@ -34,7 +34,7 @@
 #define MANAGED_READS_PER_TURN 2
 /* Asked for the output pipes: three times the throughput of the kernel's 64 KiB. */
 #define MANAGED_PIPE_BYTES 262144
-/* From spawn to `started`: bubblewrap takes 8 ms, 60 with hundreds of mounts. */
+/* From the helper's answer to `started`: bubblewrap takes 8 ms, 60 with hundreds of mounts. */
 #define MANAGED_START_MS 10000u
 /* A wrapper whose control connection closed gets this long to end by itself, so that its own status
  * is known. */
@@ -104,14 +104,12 @@ struct managed {
     bool admitted;    /* it has come */
 
     /* The start. */
-    struct call *prepare;
     bool shares_network; /* with the other commands of its zygote */
     bool warm; /* handed to the workspace's zygote (run/warm); there is no wrapper of its own */
     bool cold; /* a zygote failed to take it: not again */
-    uint64_t zygote; /* which one: warm_serial() */
-    bool stale;      /* its rules changed after it was prepared: prepare it again */
-    bool hung_up;    /* our half of its control connection is closed */
-    char *plan;
+    uint64_t zygote;    /* which one: warm_serial() */
+    bool quiet;         /* its control socket is not listened to yet: control_listen() */
+    bool hung_up;       /* our half of its control connection is closed */
     struct strv guards; /* what process 1 inside guards (wire/helper) */
     struct err *failure;
     run_ticket ticket; /* of the exec call; 0 when it was answered */
@@ -143,6 +141,7 @@ struct managed {
     enum run_termination intent; /* why we end it; RUN_END_NONE = we do not */
     struct run_terminate how;    /* what TERMINATE means */
     bool stopped;                /* by our signal */
+    uint64_t held_signals;       /* to be sent when it starts: bit n-1 is signal n */
     char *output_failed;         /* sentence for run_status; NULL = not made yet */
     bool kill_asked;             /* process 1 was told to KILL; the wrapper is next */
     struct managed_end end;
@@ -163,8 +162,6 @@ void managed_await_turn(struct managed *m, uint64_t wait_ms);
 void managed_feed(struct managed *m, enum process_event event);
 /* Kill what is alive, close everything, answer nobody; the record goes when its handles have. */
 void managed_free(struct managed *m);
-/* Prepared, and not to be run. */
-void managed_discard_plan(struct managed *m);
 /* Milliseconds since the epoch. */
 uint64_t managed_wall_ms(void);
 /* By the monotonic clock, which process 1 inside has, too. */
@@ -174,14 +171,20 @@ uint64_t managed_clock_us(void);
 uint64_t managed_told_us(uint64_t told_us, uint64_t earliest_us);
 bool managed_is_live(const struct managed *m);
 
-/* launch.c: start it; feeds PREPARED, STARTED or REFUSED. */
+/* launch.c: start it, or hand it to a zygote; PREPARED or REFUSED will be fed. */
 void launch_prepare(struct managed *m);
-/* Nobody wants that answer of `prepare` any more: take away what it names. */
-void launch_discard_answer(const char *text, size_t n);
-/* It waits in PREPARING for a warm sandbox that is being made: launch_prepare() is due again. */
-bool launch_awaits_warm(const struct managed *m);
+/* It waits in PREPARING, for a warm sandbox that is being made or after launch_again(): its alarm
+ * means that launch_prepare() is due. */
+bool launch_is_due(const struct managed *m);
+/* Its own helper has not answered yet, and what comes on the control socket is the answer. */
+bool launch_awaits_answer(const struct managed *m);
+/* That line; feeds PREPARED or REFUSED. */
+void launch_take_answer(struct managed *m, const char *line, size_t n);
+/* Write down that there will be none: the helper `what`. */
+void launch_fail_unanswered(struct managed *m, const char *what);
 /* The zygote did not take it, so it has not run: start it cold. False when that is not so. */
 bool launch_again(struct managed *m);
+/* It is prepared: on the host start it now; feeds STARTED or REFUSED there. */
 void launch_spawn(struct managed *m);
 /* Write down why it could not be started; the first reason stays. */
 void launch_fail(struct managed *m, enum err_code code, const char *format, ...)
@@ -206,6 +209,12 @@ int stdio_flush(struct managed *m);
 
 /* control.c */
 void control_on_ready(struct watch *w, void *owner);
+/* A warm command that is not fed anything: its receipt would wake us only to be noted, and until
+ * `started` PREPARING and STARTING are treated alike. So for CONTROL_QUIET_MS, which is when
+ * `started` comes, its socket wakes us when the other side has said its last word, and not before.
+ * control_listen() ends that: it reads what is there and waits for more. */
+#define CONTROL_QUIET_MS 1
+void control_listen(struct managed *m);
 /* Read what is there and feed it. */
 void control_read(struct managed *m);
 
@@ -224,6 +233,10 @@ void end_ask(struct managed *m, enum run_termination intent);
 void end_hasten(struct managed *m);
 /* One signal to the command and what belongs to it. */
 void end_signal(struct managed *m, int signal);
+/* The same of one that was not started yet: it gets it at its start, as a process does that blocks
+ * it, so one of a kind, and of stop and CONT the last. */
+void end_hold_signal(struct managed *m, int signal);
+void end_send_held(struct managed *m);
 /* KILL by way of process 1, so that it can still tell what it cleared away; the second time, and on
  * the host, by force. */
 void end_kill(struct managed *m);

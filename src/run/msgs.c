@@ -33,6 +33,7 @@ static void put_limits(const struct helper_limits *l, struct runmsg_limits *ret)
         .cpu_seconds = l->cpu_seconds,
         .file_size = l->file_size,
         .open_files = l->open_files,
+        .data = l->data,
     };
 }
 
@@ -52,6 +53,7 @@ static void put_workspace(const struct workspace *ws, struct runmsg_workspace *r
         .shared_tmp = ws->shared_tmp,
         .inherited_proc = ws->inherited_proc,
         .debug = ws->debug,
+        .user_namespaces = ws->user_namespaces,
         .cgroup_parent = mem_strdup(ws->cgroup_parent),
     };
     struct runmsg_mount *mounts = mem_zalloc(ws->n_mounts + 1, sizeof(*mounts));
@@ -90,6 +92,7 @@ static void take_lists(const struct runmsg_workspace *m, struct workspace *ws)
         .cpu_seconds = m->limits.cpu_seconds,
         .file_size = m->limits.file_size,
         .open_files = m->limits.open_files,
+        .data = m->limits.data,
     };
 }
 
@@ -137,6 +140,7 @@ struct workspace *msgs_workspace_new(const struct runmsg_workspace *m, struct er
         .shared_tmp = m->shared_tmp,
         .inherited_proc = m->inherited_proc,
         .debug = m->debug,
+        .user_namespaces = m->user_namespaces,
         .cgroup_parent = mem_strdup(m->cgroup_parent),
     };
     take_lists(m, ws);

@@ -25,8 +25,8 @@
 /* X(id, name) */
 #define PROCESS_STATES(X)                                                                          \
     X(WAITING, "waiting")     /* for the probe's answer, or for its turn (run/gate) */             \
-    X(PREPARING, "preparing") /* the helper writes its plan */                                     \
-    X(STARTING, "starting")   /* spawned; the view is being built */                               \
+    X(PREPARING, "preparing") /* the helper looks whether it can be, and how */                    \
+    X(STARTING, "starting")   /* the view is being built */                                        \
     X(RUNNING, "running")                                                                          \
     X(KEPT, "kept")         /* the command has ended; what it left in the background has not */    \
     X(ENDING, "ending")     /* asked to end by TERM */                                             \
@@ -40,7 +40,7 @@
     X(SANDBOX, "sandbox")   /* the probe works: prepare */                                         \
     X(HOST, "host")         /* no sandbox here, and none is demanded */                            \
     X(REFUSED, "refused")   /* it cannot be started; the reason is written down */                 \
-    X(PREPARED, "prepared") /* there is a plan */                                                  \
+    X(PREPARED, "prepared") /* the helper says that it can be, or the zygote has taken it */       \
     X(STARTED, "started")   /* the command was executed */                                         \
     X(VERDICT, "verdict")   /* process 1 inside told the end, and nothing is left */               \
     X(KEPT, "kept")         /* it told the command's end, and what is left lives on */             \

@@ -46,6 +46,9 @@ static run_ticket remote_exec(struct runner *base, const struct run_exec *ask, r
     msgs_exec(&x, data);
     if (x.first != NULL && r->state == REMOTE_UP && r->level >= 1)
         take_first(c, x.first, data);
+    /* What an operator asks for such a worker refuses, rather than not keeping it. */
+    if (str_starts(id, RUN_OWN_PREFIX) && r->state == REMOTE_UP && r->level < 2)
+        data->workspace.limits.data = 0;
     return call_dispatch(r, c, &m);
 }
 

@@ -57,11 +57,20 @@ static const char *output_failed(struct managed *m)
 /* D2: an operator's choice that makes the sandbox weaker is told with every result. */
 static const char *weaker(const struct managed *m)
 {
-    if (!m->sandboxed || (!m->ws->inherited_proc && !m->ws->debug))
-        return "";
-    return !m->ws->debug           ? "proc: inherited"
-           : m->ws->inherited_proc ? "proc: inherited, debug: true"
-                                   : "debug: true";
+    static const char *const texts[] = {
+        "",
+        "proc: inherited",
+        "debug: true",
+        "proc: inherited, debug: true",
+        "user_namespaces: true",
+        "proc: inherited, user_namespaces: true",
+        "debug: true, user_namespaces: true",
+        "proc: inherited, debug: true, user_namespaces: true",
+    };
+    const struct workspace *ws = m->ws;
+    unsigned given_up = (unsigned)ws->inherited_proc | (unsigned)ws->debug << 1 |
+                        (unsigned)ws->user_namespaces << 2;
+    return m->sandboxed ? texts[given_up] : "";
 }
 
 void status_fill(struct managed *m, struct run_status *ret)

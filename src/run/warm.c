@@ -3,8 +3,10 @@
 
 #include "base/log.h"
 #include "base/num.h"
+#include "run/ends.h"
 #include "run/grave.h"
 #include "run/places.h"
+#include "run/start.h"
 #include "sys/fd.h"
 #include "sys/scm.h"
 #include "sys/session.h"
@@ -17,13 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where the control socket is in the helper. */
-#define CONTROL_FD 3
-/* And the egress proxy's, for new rules. */
-#define RULES_FD 4
-
 enum phase {
-    PREPARING,
+    PREPARING, /* it has not answered yet */
     STARTING,
     READY,
     RESTING, /* it failed: the record keeps the next one away for a while */
@@ -43,8 +40,6 @@ struct zygote {
     char *policy;       /* these, as they are in force in it; "" = a restricted network */
     struct rules rules; /* to its egress proxy */
     uint64_t print;
-    struct call *prepare;
-    char *plan;
     struct strv guards; /* what its commands are kept from making (wire/helper) */
     char words[256];    /* the last thing it said that is not an event */
     uint64_t ready_ms;
@@ -107,7 +102,6 @@ static void on_gone(struct anchor *a)
     buf_fini(&z->key);
     free(z->policy);
     free(z->workspace_id);
-    free(z->plan);
     strv_fini(&z->guards);
     free(z);
 }
@@ -120,23 +114,13 @@ static void leave(struct zygote *z)
     anchor_leave(&z->anchor, on_gone);
 }
 
-/* A plan that was never run; `run` has removed its own. */
-static void discard_plan(struct zygote *z)
-{
-    char *slash = z->plan == NULL ? NULL : strrchr(z->plan, '/');
-    if (slash == NULL)
-        return;
-    unlink(z->plan);
-    *slash = '\0';
-    rmdir(z->plan);
-    free(steal(z->plan));
-}
-
-/* No command goes there any more. Without a process the record is done; else on_ended() comes. */
+/* No command goes there any more. One that was ready may have commands, so it is not killed, and
+ * on_ended() comes; else the record is done. */
 static void give_up(struct zygote *z)
 {
-    call_cancel(steal(z->prepare));
-    discard_plan(z);
+    int pidfd = z->phase == PREPARING || z->phase == STARTING ? watch_release(&z->pidfd) : -1;
+    if (pidfd >= 0)
+        grave_take(&z->warm->home->yard, z->warm->home->loop, pidfd, MANAGED_LINGER_MS);
     watch_close(&z->control);
     if (z->phase != OVER && z->phase != RESTING)
         z->warm->n--;
@@ -149,7 +133,7 @@ static void give_up(struct zygote *z)
 static struct zygote *new_zygote(struct warm *w, const char *workspace_id, const struct buf *key,
                                  const char *policy, uint64_t print);
 
-/* The same, and none for a while. One that was ready may have commands, so it is not killed. */
+/* The same, and none for a while. */
 static void fail(struct zygote *z, const char *what)
 {
     struct warm *w = z->warm;
@@ -158,23 +142,7 @@ static void fail(struct zygote *z, const char *what)
     w->n--;
     rest->phase = RESTING;
     alarm_set(&rest->alarm, WARM_RETRY_MS);
-    int pidfd = z->phase == READY ? -1 : watch_release(&z->pidfd);
-    if (pidfd >= 0)
-        grave_take(&w->home->yard, w->home->loop, pidfd, MANAGED_LINGER_MS);
     give_up(z);
-}
-
-static void on_ended(struct watch *w, void *owner)
-{
-    struct zygote *z = owner;
-    struct spawn_end end;
-    if (session_reap(w->fd, false, &end) == -EAGAIN)
-        return;
-    watch_close(w);
-    if (z->phase == OVER)
-        leave(z);
-    else
-        fail(z, z->words[0] != '\0' ? z->words : "it ended");
 }
 
 static void on_alarm(struct alarm *a, void *owner)
@@ -201,11 +169,28 @@ static void on_alarm(struct alarm *a, void *owner)
 
 /* ---- the beginning of one ---- */
 
+/* The first thing it says. */
+static void on_answer(struct zygote *z, const char *line, size_t n)
+{
+    struct err e;
+    if (start_read_answer(line, n, &z->guards, &e) < 0) {
+        fail(z, e.message);
+        return;
+    }
+    z->phase = STARTING;
+    alarm_set(&z->alarm, MANAGED_START_MS);
+}
+
 /* What it says of itself. A message is a line or a part of bubblewrap's text. */
 static void on_said(struct zygote *z, const char *line, size_t n)
 {
     struct helper_verdict v;
-    helper_verdict_read(line, n > 0 && line[n - 1] == '\n' ? n - 1 : n, &v);
+    n -= n > 0 && line[n - 1] == '\n';
+    if (z->phase == PREPARING) {
+        on_answer(z, line, n);
+        return;
+    }
+    helper_verdict_read(line, n, &v);
     if (v.event == HELPER_STARTED && z->phase == STARTING) {
         z->phase = READY;
         z->ready_ms = z->used_ms = uv_now(z->warm->home->loop);
@@ -215,14 +200,32 @@ static void on_said(struct zygote *z, const char *line, size_t n)
     snprintf(z->words, sizeof(z->words), "%.255s", v.message);
 }
 
+/* What it says may be its end for us. */
 static void on_control(struct watch *w, void *owner)
 {
     struct zygote *z = owner;
     char line[HELPER_LINE_MAX];
-    ssize_t n;
-    while ((n = fd_read(w->fd, line, sizeof(line))) > 0)
+    ssize_t n = -EAGAIN;
+    while (w->fd >= 0 && (n = fd_read(w->fd, line, sizeof(line))) > 0)
         on_said(z, line, (size_t)n);
-    if (n != -EAGAIN)
+    if (w->fd >= 0 && n != -EAGAIN)
+        fail(z, z->words[0] != '\0' ? z->words : "it ended");
+}
+
+/* What it said before is worth more than that it ended. */
+static void on_ended(struct watch *w, void *owner)
+{
+    struct zygote *z = owner;
+    struct spawn_end end;
+    bool over = z->phase == OVER;
+    if (session_reap(w->fd, false, &end) == -EAGAIN)
+        return;
+    watch_close(w);
+    if (!over)
+        on_control(&z->control, z);
+    if (over)
+        leave(z);
+    else if (z->phase != OVER)
         fail(z, z->words[0] != '\0' ? z->words : "it ended");
 }
 
@@ -238,36 +241,21 @@ static void on_rules(struct rules *r, bool in_force, const char *policy)
     }
 }
 
-static int spawn_zygote(struct zygote *z, int *ret_control, struct spawned *ret)
+static int spawn_zygote(struct zygote *z, const struct helper_request *r, int *ret_control,
+                        struct spawned *ret)
 {
     const struct home *home = z->warm->home;
+    autobuf text = BUF_INIT;
     autofd int rules = -1;
     int pair[2];
+    write_request(r, &text);
     int rc = z->policy[0] != '\0' ? rules_open(&z->rules, home->loop, &z->anchor, &rules) : 0;
     if (rc == 0)
         rc = scm_pair(pair);
     if (rc < 0)
         return rc;
-    char *const argv[] = {(char *)home->helper,
-                          (char *)"run",
-                          (char *)"--plan",
-                          z->plan,
-                          (char *)"--control-fd",
-                          (char *)"3",
-                          rules < 0 ? NULL : (char *)"--rules-fd",
-                          (char *)"4",
-                          NULL};
-    const int fds[RULES_FD + 1] = {-1, -1, -1, pair[1], rules};
-    const struct spawn_options o = {
-        .path = home->helper,
-        .argv = argv,
-        .env = home->helper_env,
-        .fds = fds,
-        .n_fds = rules < 0 ? CONTROL_FD + 1 : RULES_FD + 1,
-        .cwd_fd = -1,
-        .new_session = true,
-    };
-    rc = spawn_start(&o, ret);
+    const int theirs[ENDS_CONTROL + 1] = {-1, -1, -1, pair[1]};
+    rc = start_sandbox(home, &text, theirs, rules, ret);
     fd_close(&pair[1]);
     if (rc < 0)
         fd_close(&pair[0]);
@@ -276,14 +264,13 @@ static int spawn_zygote(struct zygote *z, int *ret_control, struct spawned *ret)
     return rc;
 }
 
-static void start(struct zygote *z)
+static void start(struct zygote *z, const struct helper_request *r)
 {
     struct home *home = z->warm->home;
     struct spawned child = {-1, -1};
     int control = -1;
-    z->phase = STARTING;
-    alarm_set(&z->alarm, MANAGED_START_MS);
-    int rc = spawn_zygote(z, &control, &child);
+    alarm_set(&z->alarm, START_PREPARE_MS);
+    int rc = spawn_zygote(z, r, &control, &child);
     if (rc == 0)
         rc = watch_take(&z->pidfd, home->loop, &z->anchor, &child.pidfd, UV_READABLE, on_ended, z);
     if (rc == 0)
@@ -293,19 +280,6 @@ static void start(struct zygote *z)
         grave_take(&home->yard, home->loop, child.pidfd, 0);
     if (rc < 0)
         fail(z, strerror(-rc));
-}
-
-static void on_prepared(void *user, const struct call_answer *a)
-{
-    struct zygote *z = user;
-    struct err e = {0};
-    z->prepare = NULL;
-    if (a->failure != NULL)
-        fail(z, a->failure->message);
-    else if (helper_answer_read(a->text, a->len, &z->plan, &z->guards, &e) < 0)
-        fail(z, e.message);
-    else
-        start(z);
 }
 
 static struct zygote *new_zygote(struct warm *w, const char *workspace_id, const struct buf *key,
@@ -326,26 +300,6 @@ static struct zygote *new_zygote(struct warm *w, const char *workspace_id, const
     watch_init(&z->pidfd);
     alarm_open(&z->alarm, w->home->loop, &z->anchor, on_alarm, z);
     return z;
-}
-
-static void prepare(struct zygote *z, const struct helper_request *r)
-{
-    struct home *home = z->warm->home;
-    struct err e;
-    autobuf text = BUF_INIT;
-    char *const argv[] = {(char *)home->helper, (char *)"prepare", NULL};
-    const struct call_options o = {
-        .loop = home->loop,
-        .yard = &home->yard,
-        .argv = argv,
-        .env = home->helper_env,
-        .limit_ms = CALL_LIMIT_MS,
-        .unwanted = launch_discard_answer,
-    };
-    write_request(r, &text);
-    z->prepare = call_start(&o, &text, on_prepared, z, &e);
-    if (z->prepare == NULL)
-        fail(z, e.message);
 }
 
 /* ---- for commands ---- */
@@ -383,7 +337,7 @@ bool warm_ready(struct warm *w, const struct workspace *ws, const struct helper_
     if (z != NULL)
         give_up(z);
     if (w->n < WARM_MAX)
-        prepare(new_zygote(w, ws->id, &key, policy, print), r);
+        start(new_zygote(w, ws->id, &key, policy, print), r);
     return false;
 }
 

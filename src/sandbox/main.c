@@ -1,8 +1,8 @@
 /* codespace-linux-sandbox: puts one command into a sandbox, and tells the truth about it.
  *
- * prepare decides, run carries out, inner is process 1 inside, probe says whether all that works
- * here. The program holds no privilege of its own and refuses to be given any: set-user-ID would
- * make every caller's request an attack on somebody else.
+ * prepare decides, run carries out, start is both at once, inner is process 1 inside, probe says
+ * whether all that works here. The program holds no privilege of its own and refuses to be given
+ * any: set-user-ID would make every caller's request an attack on somebody else.
  */
 #include "base/mem.h"
 #include "base/num.h"
@@ -29,12 +29,15 @@ static const char usage[] =
     "  run --plan PATH                 run the plan; ends as its command ended\n"
     "      [--control-fd N]            report to that socket instead (for a runner)\n"
     "      [--rules-fd N]              take new egress rules from that one (for a runner)\n"
+    "  start --request-fd N --control-fd N [--rules-fd N]\n"
+    "                                  prepare the request read there and run it (for a runner)\n"
     "  --version, --help\n"
     "A failure of the sandbox itself ends with a code from 180 to 199; see the manual page.\n";
 
 struct options {
     const char *plan;
     uint64_t control_fd; /* 0 = none */
+    uint64_t request_fd; /* the same */
     uint64_t rules_fd;   /* the same */
     uint64_t plan_fd;
     uint64_t files;
@@ -57,6 +60,9 @@ static const struct option_row {
     {"run", "--plan", OPTION_TEXT, offsetof(struct options, plan)},
     {"run", "--control-fd", OPTION_NUMBER, offsetof(struct options, control_fd)},
     {"run", "--rules-fd", OPTION_NUMBER, offsetof(struct options, rules_fd)},
+    {"start", "--request-fd", OPTION_NUMBER, offsetof(struct options, request_fd)},
+    {"start", "--control-fd", OPTION_NUMBER, offsetof(struct options, control_fd)},
+    {"start", "--rules-fd", OPTION_NUMBER, offsetof(struct options, rules_fd)},
     {"inner", "--plan-fd", OPTION_NUMBER, offsetof(struct options, plan_fd)},
     {"inner", "--files", OPTION_NUMBER, offsetof(struct options, files)},
     {"inner", "--quiet", OPTION_FLAG, offsetof(struct options, quiet)},
@@ -124,6 +130,16 @@ static int run_run(const struct options *o)
                               : supervise_main(o->plan);
 }
 
+static int run_start(const struct options *o)
+{
+    if (o->request_fd == 0 || o->control_fd == 0) {
+        refuse("start needs --request-fd N and --control-fd N", "");
+        return SANDBOX_EXIT_USAGE;
+    }
+    int rules = o->rules_fd != 0 ? (int)o->rules_fd : -1;
+    return outer_start_main((int)o->request_fd, (int)o->control_fd, rules);
+}
+
 static int run_inner(const struct options *o)
 {
     return inner_main((int)o->plan_fd, (unsigned long)o->files, o->quiet);
@@ -147,7 +163,7 @@ static const struct {
     const char *name;
     int (*run)(const struct options *o);
 } commands[] = {
-    {"probe", run_probe}, {"prepare", run_prepare},   {"run", run_run},
+    {"probe", run_probe}, {"prepare", run_prepare},   {"run", run_run},     {"start", run_start},
     {"inner", run_inner}, {"--version", run_version}, {"--help", run_help},
 };
 

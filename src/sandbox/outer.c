@@ -9,6 +9,7 @@
 #include "sandbox/netca.h"
 #include "sandbox/netdoor.h"
 #include "sandbox/planfile.h"
+#include "sandbox/prepare.h"
 #include "sys/fd.h"
 #include "sys/path.h"
 #include "wire/plan.h"
@@ -190,17 +191,17 @@ static int become(const struct plan *p, int plan_fd, int control, int rules, boo
     if (rc < 0)
         return control_failed(control, SANDBOX_EXIT_SOURCE, "%.300s: %s", what, strerror(-rc));
     struct err e = {0};
-    int events = -1;
+    int events[GROUP_EVENTS];
     __attribute__((cleanup(netdoor_fini))) struct netdoor door = {
         .fd = -1, .ca_fd = -1, .rules_fd = rules};
     /* Before the group: its limits are the command's. */
     if (netdoor_start(p, &door, &e) < 0)
         return control_failed(control, SANDBOX_EXIT_NETWORK, "%s", e.message);
     take_ca(&a, p, &door);
-    if (p->groups.len > 0 && group_enter(&p->groups, &events, &e) < 0)
+    if (p->groups.len > 0 && group_enter(&p->groups, events, &e) < 0)
         return control_failed(control, SANDBOX_EXIT_LIMITS, "%s", e.message);
-    if (events >= 0)
-        add(&a, events);
+    for (int i = 0; p->groups.len > 0 && i < GROUP_EVENTS; i++)
+        add(&a, events[i]);
     if (netdoor_enter(p, &door, &e) < 0)
         return control_failed(control, SANDBOX_EXIT_NETWORK, "%s", e.message);
     if (door.fd >= 0)
@@ -229,24 +230,70 @@ int outer_become_plan(int plan_fd, int control, bool die_with_parent)
     return become_plan(plan_fd, control, -1, die_with_parent);
 }
 
-static int become_file(const char *path, int control, int rules)
+static int check_descriptor(const char *option, int fd)
+{
+    if (fd > STDERR_FILENO && fcntl(fd, F_GETFD) >= 0)
+        return 0;
+    sandbox_say("%s %d is not an open descriptor above 2", option, fd);
+    return -1;
+}
+
+int outer_main(const char *path, int control, int rules)
 {
     struct err e = {0};
+    if ((rules >= 0 && check_descriptor("--rules-fd", rules) < 0) ||
+        check_descriptor("--control-fd", control) < 0)
+        return SANDBOX_EXIT_USAGE;
     int plan_fd = planfile_take(path, &e);
     if (plan_fd < 0)
         return control_failed(control, SANDBOX_EXIT_PLAN_FILE, "%s", e.message);
     return become_plan(plan_fd, control, rules, false);
 }
 
-int outer_main(const char *path, int control, int rules)
+/* From the request to the plan, in memory. */
+static int prepare(int request, struct plan *p, int *ret_plan_fd, struct err *e)
 {
-    if (rules >= 0 && (rules <= STDERR_FILENO || fcntl(rules, F_GETFD) < 0)) {
-        sandbox_say("--rules-fd %d is not an open descriptor above 2", rules);
+    struct helper_request r = {0};
+    int rc = prepare_read_request(request, &r, e);
+    close(request);
+    if (rc == 0)
+        rc = prepare_fill(&r, p, e);
+    helper_request_fini(&r);
+    if (rc < 0)
+        return -1;
+    *ret_plan_fd = planfile_in_memory(p);
+    if (*ret_plan_fd < 0)
+        return err_sys(e, ERR_PROCESS_SPAWN_FAILED, *ret_plan_fd, "no memory file for the plan");
+    return 0;
+}
+
+static int start(int request, int control, int rules)
+{
+    struct err e = {0};
+    struct plan p = {0};
+    autobuf answer = BUF_INIT;
+    int plan_fd = -1;
+    int code = 1;
+    bool ok = prepare(request, &p, &plan_fd, &e) == 0;
+    if (ok)
+        helper_answer_write_plan(NULL, &p.guards, &answer);
+    else
+        helper_answer_write_error(e.message, &answer);
+    if (fd_write_all(control, buf_bytes(&answer), answer.len) == 0 && ok)
+        code = become(&p, plan_fd, control, rules, false);
+    plan_fini(&p);
+    return code;
+}
+
+int outer_start_main(int request, int control, int rules)
+{
+    if ((rules >= 0 && check_descriptor("--rules-fd", rules) < 0) ||
+        check_descriptor("--control-fd", control) < 0 ||
+        check_descriptor("--request-fd", request) < 0)
+        return SANDBOX_EXIT_USAGE;
+    if (request == control || request == rules || control == rules) {
+        sandbox_say("--request-fd, --control-fd and --rules-fd must be different descriptors");
         return SANDBOX_EXIT_USAGE;
     }
-    if (control <= STDERR_FILENO || fcntl(control, F_GETFD) < 0) {
-        sandbox_say("--control-fd %d is not an open descriptor above 2", control);
-        return SANDBOX_EXIT_USAGE;
-    }
-    return become_file(path, control, rules);
+    return start(request, control, rules);
 }

@@ -1,4 +1,4 @@
-/* sandbox/outer: from a plan file to bubblewrap.
+/* sandbox/outer: from a plan file, or a request, to bubblewrap.
  *
  * Theory. The file is opened, removed and read; the places of the view that could be swapped are
  * opened now, without following links, and mounted by descriptor; every other descriptor is made
@@ -7,6 +7,9 @@
  * the control socket, so its words are never mixed with the command's output; the command's own
  * 0, 1 and 2 travel beside it and are put back inside. bubblewrap then executes this same program,
  * by descriptor, as process 1 (D8: the view need not show it).
+ *
+ * `start` is `prepare` and `run` in one process: a plan that nobody else has to be given needs no
+ * file, and a cold command costs one execution less (docs/decisions/0014-start.md).
  *
  * Must not: set no_new_privs or load the filter here (H1): a set-user-ID bubblewrap would stop.
  */
@@ -24,5 +27,10 @@ int outer_become_plan(int plan_fd, int control, bool die_with_parent);
  * by which the caller changes its rules while the command runs (proxy/control); -1 = it will not.
  */
 int outer_main(const char *path, int control, int rules);
+
+/* The subcommand that prepares as well: the request is read from `request` to its end, the answer
+ * (wire/helper) is the first line on the control socket, and then all is as with a plan. Exit
+ * status 1 for a request that was refused. */
+int outer_start_main(int request, int control, int rules);
 
 #endif

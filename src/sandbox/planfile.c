@@ -3,9 +3,11 @@
 
 #include "base/mem.h"
 #include "sandbox/prepare.h"
+#include "sys/fd.h"
 #include "sys/privdir.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +26,18 @@ int planfile_take(const char *path, struct err *e)
     if (fd < 0)
         return err_sys(e, ERR_PROCESS_SPAWN_FAILED, fd, "%.512s", path);
     return fd;
+}
+
+int planfile_in_memory(struct plan *p)
+{
+    autobuf bytes = BUF_INIT;
+    autofd int fd = memfd_create("plan", MFD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    plan_write(p, &bytes);
+    p->args_at = bytes.len - p->args.len; /* the last section */
+    int rc = fd_write_all(fd, buf_bytes(&bytes), bytes.len);
+    return rc < 0 ? rc : steal_fd(&fd);
 }
 
 int planfile_read(int fd, struct plan *ret, struct err *e)

@@ -9,6 +9,7 @@
 #include "sandbox/layout.h"
 #include "sandbox/netdoor.h"
 #include "sandbox/paths.h"
+#include "sandbox/planfile.h"
 #include "sandbox/scope.h"
 #include "sandbox/tools.h"
 #include "sandbox/zygote.h"
@@ -20,13 +21,16 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What execve(2) takes: one word or variable (MAX_ARG_STRLEN), and all together with the default
  * stack limit, leaving room for pointers. */
 #define WORD_MAX 131071u
 #define WORDS_MAX (1900u << 10)
+
+/* One read of a request whose size is not known. */
+#define READ_BYTES 65536u
 
 static int check_words(const char *what, const struct strv *v, size_t *total, struct err *e)
 {
@@ -67,6 +71,21 @@ static void add_isolation(struct plan *p, bool network)
         layout_args(p, "--unshare-net", NULL);
 }
 
+/* A zygote has to be root in its namespace; its children do the same (sandbox/fresh). */
+static void add_user(const struct helper_request *r, struct plan *p)
+{
+    if (!r->user_namespaces || r->zygote || getuid() != 0)
+        return;
+    autofree char *uid = mem_printf("%u", PLAN_ROOT_SHOWN);
+    autofree char *gid = mem_printf("%u", getgid() != 0 ? getgid() : PLAN_ROOT_SHOWN);
+    layout_args(p, "--uid", uid, "--gid", gid, NULL);
+}
+
+static unsigned filter_flags(const struct helper_request *r)
+{
+    return (r->debug ? FILTER_DEBUG : 0) | (r->user_namespaces ? FILTER_NAMESPACES : 0);
+}
+
 /* What process 1 needs to lay the masks, and to give even its bounding set up afterwards. */
 static void add_capabilities(struct plan *p)
 {
@@ -79,18 +98,21 @@ static void take_limits(const struct helper_request *r, struct plan *p)
     p->limits[PLAN_LIMIT_CPU_SECONDS] = r->limits.cpu_seconds;
     p->limits[PLAN_LIMIT_FILE_SIZE] = r->limits.file_size;
     p->limits[PLAN_LIMIT_FILES] = r->limits.open_files;
+    p->limits[PLAN_LIMIT_DATA] = r->limits.data;
 }
 
-static int fill_plan(const struct helper_request *r, struct plan *p, struct err *e)
+int prepare_fill(const struct helper_request *r, struct plan *p, struct err *e)
 {
     p->tty = r->tty;
     p->keep = r->keep;
+    p->namespaces = r->user_namespaces;
     p->workspace = mem_strdup(r->view.workspace);
     p->cwd = mem_strdup(r->cwd);
     for (size_t i = 0; i < r->argv.len; i++)
         strv_add(&p->argv, r->argv.items[i]);
     environ_build(r, &p->env);
     add_isolation(p, r->network == HELPER_NETWORK_ENABLED);
+    add_user(r, p);
     if (check_size(&p->argv, &p->env, e) < 0 || scope_build(&r->view, p, e) < 0 ||
         bwrap_find(r->view.workspace, &p->bwrap, e) < 0 || netdoor_plan(r, p, e) < 0 ||
         group_plan(r, p, e) < 0)
@@ -98,7 +120,7 @@ static int fill_plan(const struct helper_request *r, struct plan *p, struct err 
     tools_plan(r, p);
     add_capabilities(p);
     take_limits(r, p);
-    filter_add(r->debug, &p->filter);
+    filter_add(filter_flags(r), &p->filter);
     return r->zygote ? zygote_plan(r, p, e) : 0;
 }
 
@@ -140,7 +162,7 @@ int prepare_plan(const struct helper_request *r, char **ret_path, struct strv *r
                  struct err *e)
 {
     struct plan p = {0};
-    int rc = fill_plan(r, &p, e);
+    int rc = prepare_fill(r, &p, e);
     if (rc == 0)
         rc = store_plan(&r->view, &p, ret_path, e);
     if (rc == 0 && ret_guards != NULL) {
@@ -154,28 +176,35 @@ int prepare_plan(const struct helper_request *r, char **ret_path, struct strv *r
 int prepare_report(const struct helper_request *r, int *ret_fd, struct err *e)
 {
     struct plan p = {.report = true};
-    autobuf bytes = BUF_INIT;
-    autofd int fd = memfd_create("plan", MFD_CLOEXEC);
-    int rc = fill_plan(r, &p, e);
-    if (rc == 0) {
-        plan_write(&p, &bytes);
-        if (fd < 0 || fd_write_all(fd, buf_bytes(&bytes), bytes.len) < 0)
-            rc = err_sys(e, ERR_SANDBOX_UNAVAILABLE, errno, "no memory file for a plan");
-        else
-            *ret_fd = steal_fd(&fd);
-    }
+    int rc = prepare_fill(r, &p, e);
+    int fd = rc == 0 ? planfile_in_memory(&p) : -1;
+    if (rc == 0 && fd < 0)
+        rc = err_sys(e, ERR_SANDBOX_UNAVAILABLE, fd, "no memory file for a plan");
+    if (rc == 0)
+        *ret_fd = fd;
     plan_fini(&p);
     return rc;
 }
 
-static int read_request(struct helper_request *ret, struct err *e)
+/* A file is read at once, and once more to see its end: memory that is only reserved is copied when
+ * the buffer grows, a page fault for each page. */
+static size_t bytes_of_read(int fd)
+{
+    struct stat st;
+    bool known = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
+                 st.st_size <= HELPER_REQUEST_MAX;
+    return known ? (size_t)st.st_size + 1 : READ_BYTES;
+}
+
+int prepare_read_request(int fd, struct helper_request *ret, struct err *e)
 {
     autobuf in = BUF_INIT;
+    size_t max = bytes_of_read(fd);
     ssize_t n;
     do {
-        n = fd_read(STDIN_FILENO, buf_reserve(&in, 65536), 65536);
+        n = fd_read(fd, buf_reserve(&in, max), max);
         if (n < 0)
-            return err_sys(e, ERR_INVALID_COMMAND, (int)n, "the request cannot be read from stdin");
+            return err_sys(e, ERR_INVALID_COMMAND, (int)n, "the request cannot be read");
         buf_commit(&in, (size_t)n);
     } while (n > 0 && in.len <= HELPER_REQUEST_MAX);
     return helper_request_read(buf_bytes(&in), in.len, ret, e);
@@ -188,7 +217,8 @@ int prepare_main(void)
     autofree char *path = NULL;
     struct helper_request r = {0};
     autostrv guards = {0};
-    bool ok = read_request(&r, &e) == 0 && prepare_plan(&r, &path, &guards, &e) == 0;
+    bool ok = prepare_read_request(STDIN_FILENO, &r, &e) == 0 &&
+              prepare_plan(&r, &path, &guards, &e) == 0;
     helper_request_fini(&r);
     if (ok)
         helper_answer_write_plan(path, &guards, &answer);

@@ -32,6 +32,7 @@ static const struct json_field limit_fields[] = {
     {"cpu_seconds", JSON_U64, 0, AT(cpu_seconds), 1},
     {"file_size", JSON_U64, 0, AT(file_size), 1},
     {"open_files", JSON_U64, 0, AT(open_files), 1},
+    {"data", JSON_U64, 0, AT(data), 1},
 };
 #undef AT
 
@@ -123,6 +124,8 @@ void helper_request_write(const struct helper_request *r, struct buf *out)
     jsonw_kstr(&w, "proc", proc_names[r->view.inherited_proc]);
     write_strv(&w, "devices", &r->view.devices);
     jsonw_kbool(&w, "debug", r->debug);
+    if (r->user_namespaces)
+        jsonw_kbool(&w, "user_namespaces", true);
     write_limits(&w, &r->limits);
     if (r->cgroup_parent != NULL)
         jsonw_kstr(&w, "cgroup_parent", r->cgroup_parent);
@@ -155,6 +158,7 @@ struct reading {
     int proc;
     struct json_object *devices;
     bool debug;
+    bool user_namespaces;
     struct json_object *limits;
     const char *cgroup_parent;
     struct json_object *egress;
@@ -184,6 +188,7 @@ static const struct json_field request_fields[] = {
     {"proc", JSON_ENUM, 0, AT(proc), .names = proc_names},
     {"devices", JSON_STRV, 0, AT(devices), 0, VIEW_DEVICES_MAX},
     {"debug", JSON_BOOL, 0, AT(debug)},
+    {"user_namespaces", JSON_BOOL, 0, AT(user_namespaces)},
     {"limits", JSON_OBJECT, 0, AT(limits)},
     {"cgroup_parent", JSON_STR, 0, AT(cgroup_parent), 1, PATH_MAX - 1},
     {"egress", JSON_OBJECT, 0, AT(egress)},
@@ -362,6 +367,7 @@ static int fill_request(const struct reading *in, struct helper_request *r, stru
     r->view.shared_tmp = in->tmp == 1;
     r->view.inherited_proc = in->proc == 1;
     r->debug = in->debug;
+    r->user_namespaces = in->user_namespaces;
     r->cgroup_parent = mem_strdup(in->cgroup_parent);
     for (size_t i = 0; in->protect == NULL && view_protected[i] != NULL; i++)
         strv_add(&r->view.protect, view_protected[i]);
@@ -425,7 +431,8 @@ void helper_answer_write_plan(const char *plan_path, const struct strv *guards, 
     jsonw_init(&w, out);
     jsonw_object(&w);
     jsonw_kstr(&w, "type", "prepared");
-    jsonw_kstr(&w, "plan_path", plan_path);
+    if (plan_path != NULL)
+        jsonw_kstr(&w, "plan_path", plan_path);
     if (guards != NULL && guards->len > 0)
         write_guards(&w, guards, out);
     jsonw_object_end(&w);
@@ -471,11 +478,13 @@ int helper_answer_read(const char *text, size_t n, char **ret_plan, struct strv 
     const char *message = json_str(json_get(obj, "message"));
     if (str_eq(type, "error") && message != NULL)
         return err_set(e, ERR_PROCESS_SPAWN_FAILED, "the sandbox refused: %s", message);
-    if (!str_eq(type, "prepared") || plan == NULL || !path_is_normal(plan) ||
+    bool has_plan = plan != NULL && path_is_normal(plan);
+    if (!str_eq(type, "prepared") || (ret_plan != NULL && !has_plan) ||
         read_guards(json_get(obj, "guards"), &guards) < 0)
         return err_set(e, ERR_PROCESS_SPAWN_FAILED,
                        "the sandbox helper's answer was not understood (is it another version?)");
-    *ret_plan = mem_strdup(plan);
+    if (ret_plan != NULL)
+        *ret_plan = mem_strdup(plan);
     if (ret_guards != NULL) {
         strv_fini(ret_guards);
         *ret_guards = guards;

@@ -1,10 +1,12 @@
 /* wire/helper: the small JSON protocol between a runner and codespace-linux-sandbox (R10).
  *
  * Theory. `prepare` reads one request on stdin and answers one line on stdout; `run --plan PATH`
- * is what the runner then starts as the managed process. While it runs, a stream socket given by
- * `--control-fd N` carries lines both ways: verdicts from our process 1 inside, text from
- * bubblewrap, requests from the runner. Closing the runner's end ends the sandbox, whatever it is
- * doing. The runner knows only this file of the sandbox.
+ * is what is then started as the managed process. `start --request-fd N` is both in one process,
+ * without a plan on disk: it reads the request from that descriptor, and its answer is the first
+ * line on the control socket. While it runs, a stream socket given by `--control-fd N` carries
+ * lines both ways: verdicts from our process 1 inside, text from bubblewrap, requests from the
+ * runner. Closing the runner's end ends the sandbox, whatever it is doing. The runner knows only
+ * this file of the sandbox.
  *
  * What the runner owes the helper. It starts it without a controlling terminal of its own (with
  * `tty` the terminal becomes the command's, inside). The verdict is the end of the command; the
@@ -19,9 +21,10 @@
  *    "tty":false,"env":["K=V"],"read":"minimal"|"all","mounts":[{"path":"/x","writable":false}],
  *    "hidden":["/home/u/.ssh"],"protect":[".git",".agents",".codex","ci/deploy.sh"],
  *    "deny":["*.pem","keys/"],"git":"read-only"|"commit","tmp":"private"|"shared",
- *    "proc":"fresh"|"inherited","devices":["/dev/dri/renderD128"],"debug":false,
+ *    "proc":"fresh"|"inherited","devices":["/dev/dri/renderD128"],"debug":false,"user_namespaces":false,
  *    "background":"kill"|"keep","network_scope":"workspace"|"command",
- *    "limits":{"memory":N,"pids":N,"cpu_percent":N,"cpu_seconds":N,"file_size":N,"open_files":N},
+ *    "limits":{"memory":N,"pids":N,"cpu_percent":N,"cpu_seconds":N,"file_size":N,"open_files":N,
+ *    "data":N},
  *    "cgroup_parent":"/sys/fs/cgroup/...","egress":{wire/egress},"publish":[3000]}
  *   "zygote":true asks for a sandbox that stays and takes commands (wire/warm); its argv stands for
  *   nothing. It is refused where only a fresh view is a whole one.
@@ -29,6 +32,7 @@
  *   guards: pairs of a protected path that is not there, or a link, and the link's text or "": what
  *   process 1 puts right, and the runner when process 1 was killed after its receipt.
  *     or:  {"type":"error","message":"..."}         exit 1
+ *   The answer of `start` has no plan_path.
  *
  * An empty line with a descriptor is the receipt of process 1 (its pidfd): the guards are as they
  * were planned and the command is about to be executed. When there are no guards a cold start does
@@ -89,6 +93,7 @@ struct helper_limits {
     uint64_t cpu_seconds; /* of one process (RLIMIT_CPU) */
     uint64_t file_size;   /* bytes of one file (RLIMIT_FSIZE) */
     uint64_t open_files;  /* in one process (RLIMIT_NOFILE) */
+    uint64_t data;        /* bytes of one process's heap and stacks of threads (RLIMIT_DATA) */
 };
 
 /* Read {"memory":N,...} into *ret; errors carry `code`. */
@@ -106,10 +111,11 @@ struct helper_request {
     char *cwd; /* absolute, inside the view */
     enum helper_network network;
     bool tty;
-    bool zygote;      /* no command: take commands later (wire/warm); argv stands for nothing */
-    bool debug;       /* ptrace and its like work inside */
-    bool keep;        /* what the command leaves lives on */
-    bool own_network; /* of a zygote: each command gets a network namespace of its own */
+    bool zygote;          /* no command: take commands later (wire/warm); argv stands for nothing */
+    bool debug;           /* ptrace and its like work inside */
+    bool user_namespaces; /* the command may make some, with namespaces of other kinds in them */
+    bool keep;            /* what the command leaves lives on */
+    bool own_network;     /* of a zygote: each command gets a network namespace of its own */
     struct helper_limits limits;
     char *cgroup_parent;                    /* directory in which a group is made; NULL = none */
     struct egress_policy egress;            /* of an enabled network; zeroed allows nothing */
@@ -128,12 +134,13 @@ void helper_request_write(const struct helper_request *r, struct buf *out);
  * absent get the defaults of wire/view. Errors: INVALID_COMMAND with the member's name. */
 int helper_request_read(const char *text, size_t n, struct helper_request *ret, struct err *e);
 
-/* The answer of prepare. 0: *ret_plan is the path (caller frees). -1: the helper's own message as
- * PROCESS_SPAWN_FAILED, or that the answer was not understood. ret_guards (NULL = not wanted) gets
- * pairs as of struct plan's guards. */
+/* The answer of prepare or start. 0: *ret_plan is the path (caller frees); NULL = there is none to
+ * be expected. -1: the helper's own message as PROCESS_SPAWN_FAILED, or that the answer was not
+ * understood. ret_guards (NULL = not wanted) gets pairs as of struct plan's guards. */
 int helper_answer_read(const char *text, size_t n, char **ret_plan, struct strv *ret_guards,
                        struct err *e);
-/* Of `guards` as many as the answer has room for (HELPER_LINE_MAX). */
+/* Of `guards` as many as the answer has room for (HELPER_LINE_MAX); without a path (NULL) it is
+ * that of start. */
 void helper_answer_write_plan(const char *plan_path, const struct strv *guards, struct buf *out);
 void helper_answer_write_error(const char *message, struct buf *out);
 
