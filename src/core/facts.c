@@ -385,6 +385,7 @@ static void write_view(const struct facts *f, const struct workspace *ws, struct
     write_strings(w, "deny_read", ws->deny_read.items);
     write_strings(w, "devices", ws->devices.items);
     jsonw_kbool(w, "debug", ws->debug);
+    jsonw_kbool(w, "user_namespaces", ws->user_namespaces);
     jsonw_kstr(w, "home", !enforced ? ws->root : ws->shared_tmp ? "/dev/shm/home" : default_home());
     write_strings(w, "protected", (char *const *)view_protected);
     write_strings(w, "hidden", ws->hide.items);

@@ -56,6 +56,7 @@ static const struct {
 int files_error(struct err *e, int errnum, const char *path, const char *doing)
 {
     errnum = errnum < 0 ? -errnum : errnum;
+    path = *path != '\0' ? path : "."; /* the root's normal name is empty */
     for (size_t i = 0; i < ARRAY_LEN(error_table); i++) {
         if (error_table[i].errnum == errnum) {
             err_set(e, error_table[i].code, "%s %s: %s", doing, path, error_table[i].why);

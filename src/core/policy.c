@@ -243,6 +243,7 @@ void policy_compile(const struct workspace *ws, const struct policy_command *com
     ret->network =
         ws->network == NETWORK_ENABLED ? HELPER_NETWORK_ENABLED : HELPER_NETWORK_RESTRICTED;
     ret->debug = ws->debug;
+    ret->user_namespaces = ws->user_namespaces;
     ret->own_network = ws->network_scope == NETWORK_SCOPE_COMMAND;
     ret->limits = ws->limits;
     ret->n_publish = ws->n_publish;

@@ -68,7 +68,8 @@ struct workspace {
     enum view_git git;
     bool shared_tmp;
     bool inherited_proc;
-    bool debug; /* ptrace works among a command's own processes */
+    bool debug;           /* ptrace works among a command's own processes */
+    bool user_namespaces; /* a command may make some */
     struct strv devices;
     struct helper_limits limits;
     char *cgroup_parent;         /* where a group for each command is made; NULL = nowhere */

@@ -102,6 +102,7 @@ static const struct json_field entry_fields[] = {
     {"proc", JSON_ENUM, 0, AT(view.proc), .names = registry_proc_names},
     {"devices", JSON_STRV, 0, AT(view.devices), 0, VIEW_DEVICES_MAX},
     {"debug", JSON_BOOL, 0, AT(view.debug)},
+    {"user_namespaces", JSON_BOOL, 0, AT(view.user_namespaces)},
     {"limits", JSON_OBJECT, 0, AT(view.limits)},
     {"cgroup_parent", JSON_STR, 0, AT(view.cgroup_parent), 1, PATH_MAX - 1},
     {"egress", JSON_OBJECT, 0, AT(egress.egress)},

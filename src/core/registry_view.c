@@ -98,6 +98,17 @@ static int check_tmp(const struct workspace *ws, const char *where, struct err *
                    where, real);
 }
 
+/* The ids of a user namespace are written into /proc. */
+static int check_namespaces(const struct workspace *ws, const char *where, struct err *e)
+{
+    if (!ws->user_namespaces || !ws->inherited_proc)
+        return 0;
+    return err_set(e, ERR_CONFIG_INVALID,
+                   "%s.user_namespaces: they need a /proc that can be written; leave \"proc\": "
+                   "\"inherited\" out, or do without them",
+                   where);
+}
+
 static int take_limits(const struct registry_view *in, const char *where, struct workspace *ws,
                        struct err *e)
 {
@@ -124,8 +135,9 @@ int registry_view_take(const struct registry_view *in, const char *where, struct
     ws->shared_tmp = in->tmp == 1;
     ws->inherited_proc = in->proc == 1;
     ws->debug = in->debug;
+    ws->user_namespaces = in->user_namespaces;
     if (take_protect(in->protect, where, ws, e) < 0 || take_deny(in->deny_read, where, ws, e) < 0 ||
         take_devices(in->devices, where, ws, e) < 0 || take_limits(in, where, ws, e) < 0)
         return -1;
-    return check_tmp(ws, where, e);
+    return check_namespaces(ws, where, e) < 0 ? -1 : check_tmp(ws, where, e);
 }

@@ -22,6 +22,7 @@ struct registry_view {
     int proc;
     struct json_object *devices;
     bool debug;
+    bool user_namespaces;
     struct json_object *limits;
     const char *cgroup_parent;
 };

@@ -40,6 +40,9 @@
 #define SEARCH_COLUMNS_MAX 400u
 #define SEARCH_RECORD_MAX (16u << 20)
 #define SEARCH_HELD_MAX (32u << 20)
+/* Bytes of data that ripgrep may have (RLIMIT_DATA): twice a line of SEARCH_FILE_MAX, in a few of
+ * its threads. A quick try knows no size of a file, and a request may allow larger ones. */
+#define SEARCH_DATA_MAX (512u << 20)
 /* Larger files are not searched, unless the request says so. */
 #define SEARCH_FILE_MAX (64u << 20)
 

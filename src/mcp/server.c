@@ -1,6 +1,7 @@
 /* mcp/server: see server.h. */
 #include "mcp/server.h"
 
+#include "core/search.h"
 #include "core/version_cache.h"
 
 #include "base/log.h"
@@ -94,7 +95,11 @@ static struct workspace *make_searcher(const struct workspace *ws)
     w->network = NETWORK_RESTRICTED;
     w->sandbox = SANDBOX_REQUIRED;
     w->shared_tmp = false;
+    w->debug = false;
+    w->user_namespaces = false;
     w->egress = (struct egress_policy){0}; /* it may be replaced */
+    if (w->limits.data == 0 || w->limits.data > SEARCH_DATA_MAX)
+        w->limits.data = SEARCH_DATA_MAX;
     w->mounts = mem_zalloc(ws->n_mounts + 1, sizeof(*w->mounts));
     for (size_t i = 0; i < ws->n_mounts; i++) {
         w->mounts[i] = ws->mounts[i];

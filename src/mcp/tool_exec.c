@@ -439,10 +439,12 @@ static const struct output_field out[] = {
     {"truncated", OUTPUT_BOOL, false, "More output is there; read_process from cursor."},
     {"output_lost", OUTPUT_BOOL, false, "The beginning of the output was dropped."},
     {"retained_from", OUTPUT_INT, false, "First byte of output that is kept."},
-    {"sandbox", OUTPUT_STR, false, "linux-sandbox or none: what was really around it."},
+    {"sandbox", OUTPUT_STR, false,
+     "linux-sandbox or none: what was really around it; unknown when it was lost before that was "
+     "told."},
     {"network_scope", OUTPUT_STR, false,
      "command: its loopback is its own. workspace: shared with other commands of the workspace. "
-     "host: no sandbox."},
+     "host: no sandbox. unknown: as for sandbox."},
 };
 
 const struct tool tool_exec_command = {

@@ -67,6 +67,7 @@ static void write_limits(struct jsonw *w)
         {"search_line_shown_bytes", SEARCH_COLUMNS_MAX},
         {"search_held_bytes", SEARCH_HELD_MAX},
         {"search_file_bytes", SEARCH_FILE_MAX},
+        {"search_data_bytes", SEARCH_DATA_MAX},
         {"terminal_size", EXEC_TERMINAL_MAX},
         {"listed_processes", RUN_LIST_MAX},
         {"grace_ms", RUN_GRACE_MAX_MS},

@@ -149,10 +149,12 @@ static const struct output_field status_out[] = {
     {"output_total", OUTPUT_INT, true, "Bytes of output so far."},
     {"output_retained_from", OUTPUT_INT, true, "First byte of output that is kept."},
     {"eof", OUTPUT_BOOL, true, "No more output will come."},
-    {"sandbox", OUTPUT_STR, true, "linux-sandbox or none: what is really around it."},
+    {"sandbox", OUTPUT_STR, true,
+     "linux-sandbox or none: what is really around it; unknown when it was lost before that was "
+     "told."},
     {"network_scope", OUTPUT_STR, true,
      "command: its loopback is its own. workspace: shared with other commands of the workspace. "
-     "host: no sandbox."},
+     "host: no sandbox. unknown: as for sandbox."},
     {"tty", OUTPUT_BOOL, true, NULL},
     {"timeout_ms", OUTPUT_INT, true, "Its time limit."},
     {"idle_timeout_ms", OUTPUT_INT, false, "How long it may be silent."},

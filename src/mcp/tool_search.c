@@ -24,6 +24,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +35,7 @@
 #define READ_WAIT_MS 200u
 #define TIMEOUT_DEFAULT_MS 60000u
 /* What a quick try gets: twice what 100,000 small files take. It bounds, too, how much of a line
- * without an end ripgrep reads into memory, since a quick try knows no size of a file. */
+ * without an end ripgrep reads, since a quick try knows no size of a file. */
 #define QUICK_MS 600u
 
 static const char *const cases[] = {[SEARCH_CASE_SENSITIVE] = "sensitive",
@@ -308,6 +309,18 @@ static void remember_pace(struct request *rq)
         map_remove(&rq->server->slow_searches, x->ws->id);
 }
 
+#define NO_MEMORY(limit)                                                                           \
+    "ripgrep needed more memory than " limit ", as for a very long line; use a smaller "           \
+    "max_file_bytes, or a narrower path or glob"
+
+/* By SIGABRT ends who is given no more memory. */
+static const char *no_memory_text(const struct search_call *x)
+{
+    uint64_t own = x->ws->limits.data;
+    return own != 0 && own < SEARCH_DATA_MAX ? NO_MEMORY("limits.data of the workspace allows")
+                                             : NO_MEMORY("SEARCH_DATA_MAX (512 MiB)");
+}
+
 /* The end of a wrapper is not ripgrep's. */
 static int exit_status_of(struct search_call *x, const struct run_status *s)
 {
@@ -316,6 +329,8 @@ static int exit_status_of(struct search_call *x, const struct run_status *s)
     if (s->termination == RUN_END_TIMEOUT)
         search_stopped(x->search, "the search was ended by its time limit (timeout_ms); use a "
                                   "narrower path or glob, or allow more");
+    if (s->termination == RUN_END_SIGNALED && s->signal == SIGABRT)
+        search_stopped(x->search, no_memory_text(x));
     if (s->termination == RUN_END_WRAPPER_FAILED || s->termination == RUN_END_LOST)
         err_set(&x->e, ERR_PROCESS_SPAWN_FAILED, "the sandbox of the search failed: %.400s",
                 s->reason);

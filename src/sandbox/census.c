@@ -66,7 +66,7 @@ uint32_t census_take(struct helper_left named[HELPER_LEFT_MAX])
     return count > 0 ? count : 1;
 }
 
-void census_name(struct helper_left named[HELPER_LEFT_MAX])
+uint32_t census_name(bool all, struct helper_left named[HELPER_LEFT_MAX])
 {
-    (void)count_up_to(HELPER_LEFT_MAX, named);
+    return count_up_to(all ? UINT32_MAX : HELPER_LEFT_MAX, named);
 }

@@ -8,6 +8,7 @@
 
 #include "wire/helper.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* How many there are without us and without zombies; the first of them are named in `named` (pid 0
@@ -15,7 +16,8 @@
  * there is when it is asked for, and no name. */
 uint32_t census_take(struct helper_left named[HELPER_LEFT_MAX]);
 
-/* The names alone, of no more than that: there may be thousands. */
-void census_name(struct helper_left named[HELPER_LEFT_MAX]);
+/* The names alone, of no more than that: there may be thousands. With `all` the others are counted
+ * as well. How many that makes; 0 where it cannot be told. */
+uint32_t census_name(bool all, struct helper_left named[HELPER_LEFT_MAX]);
 
 #endif

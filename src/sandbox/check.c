@@ -25,6 +25,7 @@ static const struct {
     {"setting up uid map: Permission denied", PROBE_APPARMOR},
     {"loopback: Failed RTM_NEWADDR", PROBE_APPARMOR},
     {"loopback: Failed RTM_NEWLINK", PROBE_APPARMOR},
+    {"max_*_namespaces exceeded", PROBE_MAX_NAMESPACES},
     {"No permissions to create", PROBE_NO_USERNS},
     {"Creating new namespace failed", PROBE_NO_USERNS},
     {"Creating new user namespace failed", PROBE_NO_USERNS},
@@ -32,12 +33,32 @@ static const struct {
     {"setting up uid map", PROBE_NO_USERNS},
 };
 
-static bool apparmor_restricts(void)
+/* What keeps user namespaces from those who are not root, where bubblewrap's words leave it open.
+ */
+static const struct {
+    const char *file;
+    char value;
+    enum probe_cause cause;
+} settings[] = {
+    {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1', PROBE_APPARMOR},
+    {"/proc/sys/kernel/unprivileged_userns_clone", '0', PROBE_USERNS_CLONE},
+};
+
+/* The first character of a file; 0 without one. */
+static char first_of(const char *path)
 {
-    char c = '0';
-    autofd int fd =
-        open("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", O_RDONLY | O_CLOEXEC);
-    return fd >= 0 && getuid() != 0 && read(fd, &c, 1) == 1 && c == '1';
+    char c = '\0';
+    autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && read(fd, &c, 1) == 1 ? c : '\0';
+}
+
+static enum probe_cause why_no_userns(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(settings) && getuid() != 0; i++) {
+        if (first_of(settings[i].file) == settings[i].value)
+            return settings[i].cause;
+    }
+    return PROBE_NO_USERNS;
 }
 
 enum probe_cause check_cause(const char *words)
@@ -45,17 +66,31 @@ enum probe_cause check_cause(const char *words)
     for (size_t i = 0; i < ARRAY_LEN(causes); i++) {
         if (strstr(words, causes[i].words) == NULL)
             continue;
-        bool userns = causes[i].cause == PROBE_NO_USERNS;
-        return userns && apparmor_restricts() ? PROBE_APPARMOR : causes[i].cause;
+        return causes[i].cause == PROBE_NO_USERNS ? why_no_userns() : causes[i].cause;
     }
     return PROBE_OTHER;
 }
 
+/* "user.max_mnt_namespaces is 0: ", for the first of which that is so; else "". */
+static void name_limit(char *ret, size_t cap)
+{
+    static const char *const kinds[] = {"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"};
+    ret[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(kinds) && ret[0] == '\0'; i++) {
+        autofree char *file = mem_printf("/proc/sys/user/max_%s_namespaces", kinds[i]);
+        if (first_of(file) == '0')
+            snprintf(ret, cap, "user.max_%s_namespaces is 0: ", kinds[i]);
+    }
+}
+
 static void fail(struct probe_result *p, enum probe_cause cause, const char *detail)
 {
+    char limit[64] = "";
+    if (cause == PROBE_MAX_NAMESPACES)
+        name_limit(limit, sizeof(limit));
     p->works = false;
     p->cause = cause;
-    snprintf(p->detail, sizeof(p->detail), "%.511s", detail);
+    snprintf(p->detail, sizeof(p->detail), "%s%.400s", limit, detail);
 }
 
 /* Where a namespace's fact goes. */

@@ -27,6 +27,7 @@ static const int limit_resources[PLAN_LIMIT_MAX] = {
     [PLAN_LIMIT_CPU_SECONDS] = RLIMIT_CPU,
     [PLAN_LIMIT_FILE_SIZE] = RLIMIT_FSIZE,
     [PLAN_LIMIT_FILES] = RLIMIT_NOFILE,
+    [PLAN_LIMIT_DATA] = RLIMIT_DATA,
 };
 
 /* Never above what there is: a limit of ours cannot give back what the caller's took. Processor
@@ -197,8 +198,9 @@ void child_default_signals(void)
         syscall(SYS_rt_sigaction, i, fallback, NULL, (size_t)8);
 }
 
-/* The pages that are used on the way to exec. */
-#define STACK_TOUCHED (12u << 12)
+/* The three pages that are used on the way to exec, and one to spare: each costs every command a
+ * page to be made and given back. */
+#define STACK_TOUCHED (4u << 12)
 
 void child_rehearse(void)
 {

@@ -86,6 +86,15 @@ static bool visit_entry(void *arg, const char *path, bool is_directory)
     return is_directory;
 }
 
+/* Nobody can say what is in it, and its owner, whom the command is, can open it later. */
+static void hide_closed(void *arg, const char *path)
+{
+    struct deny *d = arg;
+    autofree char *full = mem_printf("%s/%s", d->v->workspace, path);
+    if (path[0] != '\0')
+        layout_add(d->l, LAYOUT_HIDE_DIR, LAYOUT_RANK_HIDDEN, full, NULL);
+}
+
 int deny_add(const struct view *v, struct layout *l, struct err *e)
 {
     __attribute__((cleanup(deny_fini))) struct deny d = {.v = v, .l = l};
@@ -97,7 +106,7 @@ int deny_add(const struct view *v, struct layout *l, struct err *e)
         if (compile(v->deny.items[i], &d.rules[i], e) < 0)
             return -1;
     }
-    int rc = walk_tree(v->workspace, DENY_SCAN_MAX, visit_entry, &d);
+    int rc = walk_tree_closed(v->workspace, DENY_SCAN_MAX, visit_entry, hide_closed, &d);
     if (rc == 1)
         return err_set(e, ERR_LIMIT_EXCEEDED,
                        "deny: the workspace has more than DENY_SCAN_MAX (%u) entries, so not every "

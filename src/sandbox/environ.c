@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "sandbox/netenv.h"
 #include "sandbox/scope.h"
+#include "wire/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +70,8 @@ static void set_entry(void *env, const char *entry)
 void environ_build(const struct helper_request *r, struct strv *ret)
 {
     struct strv env = {0};
-    autofree char *user = user_name(getuid());
+    bool shown = r->user_namespaces && getuid() == 0;
+    autofree char *user = user_name(shown ? PLAN_ROOT_SHOWN : getuid());
     for (size_t i = 0; view_environment[i] != NULL; i++)
         strv_add(&env, view_environment[i]);
     if (r->view.shared_tmp)

@@ -12,6 +12,12 @@
  * built (sandbox/filter_gen writes it as an array) and no library is run or linked for it. The
  * table is sandbox/filter_gen.c. It must not compare arguments in 64 bits where the kernel looks at
  * 32 (E24): a set high bit would slip past.
+ *
+ * FILTER_NAMESPACES lets a command make user namespaces, and process, network, IPC, host name and
+ * cgroup namespaces in them. There it has every capability, over what belongs to them alone. So
+ * whatever would reach the view from there stays refused (mount namespaces, entering any namespace,
+ * all that mounts), and what only a network of its own brings within reach is refused in addition:
+ * raw and packet sockets, and options that program the packet filter.
  */
 #ifndef CODESPACE_SANDBOX_FILTER_H
 #define CODESPACE_SANDBOX_FILTER_H
@@ -20,9 +26,13 @@
 
 #include <stdbool.h>
 
-/* Append the program (struct sock_filter[]) to `out`. With `debug` a command may look into its own
- * processes (ptrace and its like). */
-void filter_add(bool debug, struct buf *out);
+/* What an operator allows; a set. */
+#define FILTER_DEBUG 1u      /* a command may look into its own processes (ptrace and its like) */
+#define FILTER_NAMESPACES 2u /* it may make user namespaces; see above */
+#define FILTER_FLAGS_ALL (FILTER_DEBUG | FILTER_NAMESPACES)
+
+/* Append the program (struct sock_filter[]) to `out`. */
+void filter_add(unsigned flags, struct buf *out);
 
 /* For a command that runs without namespaces of its own: the same, and without `network` no socket
  * but AF_UNIX. */

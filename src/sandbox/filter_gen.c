@@ -1,9 +1,9 @@
 /* sandbox/filter_gen: writes the system call filter as C arrays. Runs when the project is built.
  *
- * `filter_gen ARCHITECTURE` writes arrays of bytes to standard output: filter_program,
- * filter_program_debug and filter_program_alone (for a command in the host's network). libseccomp
- * knows the numbers of the calls, and the tests hold the result against what it makes of the same
- * rules. See filter.h for what is refused and why.
+ * `filter_gen ARCHITECTURE` writes arrays of bytes to standard output: filter_program, one with a
+ * longer name for each set of flags (sandbox/filter.h), and filter_program_alone (for a command in
+ * the host's network). libseccomp knows the numbers of the calls, and the tests hold the result
+ * against what it makes of the same rules. See filter.h for what is refused and why.
  *
  * Theory. The calls' numbers fall into ranges with one answer each; a tree of compares finds the
  * range. The kernel walks through it for every number there is when the filter is loaded (to know
@@ -12,12 +12,15 @@
  * own has a leaf for each call and asks an argument bit by bit: 173 instructions and 10,500 steps
  * (x86-64), 80 to 100 us to load, for rules that take this 68, 5,800 and 60.
  */
+#include "sandbox/filter.h"
+
 #include <errno.h>
 #include <linux/btrfs.h>
 #include <linux/filter.h>
 #include <linux/fs.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <seccomp.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,13 +39,13 @@
 static const struct {
     const char *name;
     int error;
-    bool debug; /* allowed when the operator allows debugging */
+    unsigned allowed_by; /* FILTER_DEBUG, FILTER_NAMESPACES: what the operator allows it with */
 } refused[] = {
     /* other processes' memory and descriptors */
-    {"ptrace", EPERM, true},
-    {"process_vm_readv", EPERM, true},
-    {"process_vm_writev", EPERM, true},
-    {"kcmp", EPERM, true},
+    {"ptrace", EPERM, FILTER_DEBUG},
+    {"process_vm_readv", EPERM, FILTER_DEBUG},
+    {"process_vm_writev", EPERM, FILTER_DEBUG},
+    {"kcmp", EPERM, FILTER_DEBUG},
     {"process_madvise", EPERM},
     {"pidfd_getfd", EPERM},
     /* namespaces: clone and unshare are looked at below; clone3 hides its flags in memory, and
@@ -53,7 +56,7 @@ static const struct {
     {"mount", EPERM},
     {"umount2", EPERM},
     {"pivot_root", EPERM},
-    {"chroot", EPERM},
+    {"chroot", EPERM, FILTER_NAMESPACES},
     {"fsopen", EPERM},
     {"fsconfig", EPERM},
     {"fsmount", EPERM},
@@ -111,6 +114,9 @@ enum place {
     AT_SOCKETPAIR,
     AT_PERSONALITY,
     AT_LIMITS,
+    AT_TYPE,   /* of a socket, and */
+    AT_OPTION, /* an option of one: only where a command can have a network of its own */
+    AT_OPTION6,
     PLACES,
     NEXT = PLACES, /* the next line */
 };
@@ -153,15 +159,36 @@ struct line {
 #define NAMESPACES                                                                                 \
     (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |     \
      CLONE_NEWCGROUP)
+/* The other bits of a socket's type are flags. */
+#define SOCK_TYPES 0xfu
 /* It may ask, and ask for a 32-bit or an old kernel's name; what makes data executable, maps the
  * page at 0 or turns randomisation off (but for debugging) is refused. */
 #define PERSONALITY_FINE (PER_LINUX32 | UNAME26)
 
+/* With a user namespace of its own a command has every capability over what belongs to that. Not
+ * over the view: its mounts belong to the namespace around. A mount namespace would, and there the
+ * fences could be taken off or, since only what is mounted in one's own namespace keeps a name from
+ * being moved, be walked round; a time namespace is needed by nobody. */
+#define NEVER (CLONE_NEWNS | CLONE_NEWTIME)
+
+/* The numbers of netfilter's options, of any IPv4 socket: of iptables (64), arptables (96),
+ * ebtables (128), IPVS (1088) and, in between, of multicast routing (200). */
+#define NETFILTER_OPTIONS 64u
+#define NETFILTER6_REPLACE 64u
+#define NETFILTER6_COUNTERS 65u
+/* The second name of each policy (IP_IPSEC_POLICY) is one below the first. */
+#define XFRM_POLICY 17u
+#define XFRM6_POLICY 35u
+
 /* Each ends with a jump to two places. */
 static const struct line at_clone[] = {{LOAD, ARGUMENT(0)}, {ANY_OF, NAMESPACES, REFUSE, ALLOW}};
+static const struct line at_clone_namespaces[] = {{LOAD, ARGUMENT(0)},
+                                                  {ANY_OF, CLONE_NEWNS, REFUSE, ALLOW}};
 /* CLONE_NEWTIME is no flag of clone, where its bit is of the signal. */
 static const struct line at_unshare[] = {{LOAD, ARGUMENT(0)},
                                          {ANY_OF, NAMESPACES | CLONE_NEWTIME, REFUSE, ALLOW}};
+static const struct line at_unshare_namespaces[] = {{LOAD, ARGUMENT(0)},
+                                                    {ANY_OF, NEVER, REFUSE, ALLOW}};
 /* Typing into the terminal (CVE-2017-5226), and the console's paste. Of what btrfs offers only what
  * other file systems do, too (cp --reflink): a user may make subvolumes, and one that is read-only
  * cannot be taken away; to end one asks for no mount point on it. */
@@ -182,6 +209,29 @@ static const struct line at_socket[] = {{LOAD, ARGUMENT(0)},
                                         {EQUAL, AF_NETLINK, AT_NETLINK, NEXT},
                                         {ABOVE, AF_INET, NEXT, ALLOW},
                                         {EQUAL, AF_INET6, ALLOW, NO_FAMILY}};
+/* In a network of its own it may make raw sockets, and packet sockets by their old name. */
+static const struct line at_socket_namespaces[] = {{LOAD, ARGUMENT(0)},
+                                                   {EQUAL, AF_NETLINK, AT_NETLINK, NEXT},
+                                                   {EQUAL, AF_INET6, AT_TYPE, NEXT},
+                                                   {EQUAL, AF_INET, AT_TYPE, NEXT},
+                                                   {ABOVE, AF_UNIX, NO_FAMILY, ALLOW}};
+static const struct line at_type[] = {{LOAD, ARGUMENT(1)},
+                                      {AND, SOCK_TYPES},
+                                      {EQUAL, SOCK_RAW, REFUSE, NEXT},
+                                      {EQUAL, SOCK_PACKET, REFUSE, ALLOW}};
+/* And program it by setsockopt: its packet filter, and what is encrypted. */
+static const struct line at_option[] = {{LOAD, ARGUMENT(1)},
+                                        {EQUAL, IPPROTO_IPV6, AT_OPTION6, NEXT},
+                                        {EQUAL, IPPROTO_IP, NEXT, ALLOW},
+                                        {LOAD, ARGUMENT(2)},
+                                        {FROM, NETFILTER_OPTIONS, REFUSE, NEXT},
+                                        {FROM, XFRM_POLICY - 1, NEXT, ALLOW},
+                                        {ABOVE, XFRM_POLICY, ALLOW, REFUSE}};
+static const struct line at_option6[] = {{LOAD, ARGUMENT(2)},
+                                         {EQUAL, NETFILTER6_REPLACE, REFUSE, NEXT},
+                                         {EQUAL, NETFILTER6_COUNTERS, REFUSE, NEXT},
+                                         {EQUAL, XFRM6_POLICY, REFUSE, NEXT},
+                                         {EQUAL, XFRM6_POLICY - 1, REFUSE, ALLOW}};
 static const struct line at_netlink[] = {{LOAD, ARGUMENT(2)}, {EQUAL, 0, ALLOW, REFUSE}};
 static const struct line at_socket_alone[] = {{LOAD, ARGUMENT(0)}, {ABOVE, AF_UNIX, REFUSE, ALLOW}};
 static const struct line at_socketpair[] = {{LOAD, ARGUMENT(0)},
@@ -196,7 +246,8 @@ static const struct line at_personality_debug[] = {
     {AND, (uint32_t) ~(PERSONALITY_FINE | ADDR_NO_RANDOMIZE)},
     {EQUAL, 0, ALLOW, REFUSE}};
 
-enum variant { PLAIN, DEBUG, ALONE };
+/* Of a command in the host's network; no flag of filter.h. */
+#define ALONE (FILTER_FLAGS_ALL + 1u)
 
 /* ---- the ranges ---- */
 
@@ -226,9 +277,9 @@ static void add_range(uint32_t first, enum place place)
     ranges[n_ranges++] = (struct range){first, place};
 }
 
-static enum place refusal(size_t i, enum variant variant)
+static enum place refusal(size_t i, unsigned flags)
 {
-    if (variant == DEBUG && refused[i].debug)
+    if ((flags & refused[i].allowed_by) != 0)
         return ALLOW;
     return refused[i].error == ENOSYS ? UNKNOWN : REFUSE;
 }
@@ -244,14 +295,16 @@ static int set_place(uint32_t arch, const char *name, enum place place, enum pla
     return 0;
 }
 
-static int make_ranges(uint32_t arch, enum variant variant)
+static int make_ranges(uint32_t arch, unsigned flags)
 {
     enum place places[NUMBERS] = {ALLOW};
     int rc = 0;
     for (size_t i = 0; i < ARRAY_LEN(refused); i++)
-        rc |= set_place(arch, refused[i].name, refusal(i, variant), places);
+        rc |= set_place(arch, refused[i].name, refusal(i, flags), places);
     for (size_t i = 0; i < ARRAY_LEN(looked_at); i++)
         rc |= set_place(arch, looked_at[i].name, looked_at[i].place, places);
+    if ((flags & FILTER_NAMESPACES) != 0)
+        rc |= set_place(arch, "setsockopt", AT_OPTION, places);
     n_ranges = 0;
     for (uint32_t nr = 0; nr < NUMBERS; nr++)
         add_range(nr, places[nr]);
@@ -366,20 +419,42 @@ static void put_piece(enum place place, const struct line *lines, size_t n)
 
 #define PUT_PIECE(place, lines) put_piece(place, lines, ARRAY_LEN(lines))
 
-static void put_pieces(enum variant variant)
+static void put_namespaces(unsigned flags)
 {
-    PUT_PIECE(AT_CLONE, at_clone);
-    PUT_PIECE(AT_UNSHARE, at_unshare);
-    PUT_PIECE(AT_IOCTL, at_ioctl);
-    if (variant == ALONE) {
+    if ((flags & FILTER_NAMESPACES) != 0) {
+        PUT_PIECE(AT_CLONE, at_clone_namespaces);
+        PUT_PIECE(AT_UNSHARE, at_unshare_namespaces);
+    } else {
+        PUT_PIECE(AT_CLONE, at_clone);
+        PUT_PIECE(AT_UNSHARE, at_unshare);
+    }
+}
+
+static void put_sockets(unsigned flags)
+{
+    if (flags == ALONE) {
         PUT_PIECE(AT_SOCKET, at_socket_alone);
+        return;
+    }
+    if ((flags & FILTER_NAMESPACES) != 0) {
+        PUT_PIECE(AT_SOCKET, at_socket_namespaces);
+        PUT_PIECE(AT_TYPE, at_type);
+        PUT_PIECE(AT_OPTION, at_option);
+        PUT_PIECE(AT_OPTION6, at_option6);
     } else {
         PUT_PIECE(AT_SOCKET, at_socket);
-        PUT_PIECE(AT_NETLINK, at_netlink);
     }
+    PUT_PIECE(AT_NETLINK, at_netlink);
+}
+
+static void put_pieces(unsigned flags)
+{
+    put_namespaces(flags);
+    PUT_PIECE(AT_IOCTL, at_ioctl);
+    put_sockets(flags);
     PUT_PIECE(AT_SOCKETPAIR, at_socketpair);
     PUT_PIECE(AT_LIMITS, at_limits);
-    if (variant == DEBUG)
+    if ((flags & FILTER_DEBUG) != 0)
         PUT_PIECE(AT_PERSONALITY, at_personality_debug);
     else
         PUT_PIECE(AT_PERSONALITY, at_personality);
@@ -410,9 +485,9 @@ static int set_jumps(void)
 }
 
 /* A foreign architecture has other numbers for everything: such a program is killed. */
-static int make_program(uint32_t arch, enum variant variant)
+static int make_program(uint32_t arch, unsigned flags)
 {
-    if (make_ranges(arch, variant) < 0)
+    if (make_ranges(arch, flags) < 0)
         return -1;
     for (size_t n = 0; n < n_ranges; n++) {
         for (size_t i = 0; i + n < n_ranges; i++)
@@ -423,13 +498,13 @@ static int make_program(uint32_t arch, enum variant variant)
     put(EQUAL, arch, length + 1, TO_PLACE(KILL));
     put(LOAD, offsetof(struct seccomp_data, nr), 0, 0);
     (void)put_tree(0, n_ranges - 1);
-    put_pieces(variant);
+    put_pieces(flags);
     return set_jumps();
 }
 
-static int write_program(uint32_t arch, enum variant variant, const char *name)
+static int write_program(uint32_t arch, unsigned flags, const char *name)
 {
-    if (make_program(arch, variant) < 0) {
+    if (make_program(arch, flags) < 0) {
         fprintf(stderr, "filter_gen: a call is not known, or the program is too long\n");
         return 1;
     }
@@ -441,6 +516,17 @@ static int write_program(uint32_t arch, enum variant variant, const char *name)
     return 0;
 }
 
+static const struct {
+    unsigned flags;
+    const char *name;
+} programs[] = {
+    {0, "filter_program"},
+    {FILTER_DEBUG, "filter_program_debug"},
+    {FILTER_NAMESPACES, "filter_program_namespaces"},
+    {FILTER_DEBUG | FILTER_NAMESPACES, "filter_program_debug_namespaces"},
+    {ALONE, "filter_program_alone"},
+};
+
 int main(int argc, char **argv)
 {
     uint32_t arch = argc == 2 ? seccomp_arch_resolve_name(argv[1]) : 0;
@@ -449,7 +535,9 @@ int main(int argc, char **argv)
         return 2;
     }
     puts("/* Made by sandbox/filter_gen. */");
-    return write_program(arch, PLAIN, "filter_program") != 0 ||
-           write_program(arch, DEBUG, "filter_program_debug") != 0 ||
-           write_program(arch, ALONE, "filter_program_alone") != 0;
+    for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
+        if (write_program(arch, programs[i].flags, programs[i].name) != 0)
+            return 1;
+    }
+    return 0;
 }

@@ -2,6 +2,7 @@
 #include "sandbox/fresh.h"
 
 #include "base/mem.h"
+#include "sandbox/layout.h"
 #include "sandbox/paths.h"
 #include "sandbox/scope.h"
 #include "sys/fd.h"
@@ -168,6 +169,16 @@ static int read_map(const char *path, unsigned *ret)
     return 0;
 }
 
+/* As bubblewrap is told for a cold start. */
+static void choose_ids(struct fresh *f, bool namespaces)
+{
+    if (namespaces && f->uid == 0) {
+        f->uid = PLAN_ROOT_SHOWN;
+        f->gid = f->gid != 0 ? f->gid : PLAN_ROOT_SHOWN;
+    }
+    f->map = f->uid != 0 || f->gid != 0;
+}
+
 int fresh_init(struct fresh *f, const struct plan *p, struct err *e)
 {
     *f = (struct fresh){.tmp_bytes = find_tmp_bytes(p)};
@@ -177,9 +188,12 @@ int fresh_init(struct fresh *f, const struct plan *p, struct err *e)
     if (begins_mount("/") < 0)
         return err_set(e, ERR_SANDBOX_UNAVAILABLE,
                        "this kernel does not tell where mounts begin (Linux 5.8)");
+    f->of_root = true;
     if (getuid() == 0 && read_map("/proc/self/uid_map", &f->uid) == 0 &&
-        read_map("/proc/self/gid_map", &f->gid) == 0)
-        f->map = f->uid != 0 || f->gid != 0;
+        read_map("/proc/self/gid_map", &f->gid) == 0) {
+        f->of_root = f->uid == 0;
+        choose_ids(f, p->namespaces);
+    }
     return note_mounts(f, e);
 }
 
@@ -212,7 +226,16 @@ static int make_read_only(const char *path)
 }
 
 /* As bubblewrap and the plan do for a cold start. */
-static int make_proc(struct err *e)
+static int make_machine_read_only(const struct fresh *f, struct err *e)
+{
+    for (size_t i = 0; f->of_root && layout_machine[i] != NULL; i++) {
+        if (access(layout_machine[i], F_OK) == 0 && make_read_only(layout_machine[i]) < 0)
+            return unavailable(e, layout_machine[i]);
+    }
+    return 0;
+}
+
+static int make_proc(const struct fresh *f, struct err *e)
 {
     static const char *const odd[] = {"/proc/sysrq-trigger", "/proc/irq", "/proc/bus"};
     if (mount("proc", "/proc", "proc", NO_SURPRISES, NULL) < 0)
@@ -223,7 +246,7 @@ static int make_proc(struct err *e)
         if (access(odd[i], F_OK) == 0 && make_read_only(odd[i]) < 0)
             return unavailable(e, odd[i]);
     }
-    return 0;
+    return make_machine_read_only(f, e);
 }
 
 static int make_devices(const struct fresh *f, struct err *e)
@@ -308,7 +331,7 @@ static int enter_user(const struct fresh *f, struct err *e)
 int fresh_make(const struct fresh *f, struct err *e)
 {
     umask(0);
-    if (make_proc(e) < 0 || make_devices(f, e) < 0 || make_tmp(f, e) < 0)
+    if (make_proc(f, e) < 0 || make_devices(f, e) < 0 || make_tmp(f, e) < 0)
         return -1;
     return enter_user(f, e);
 }

@@ -34,6 +34,7 @@ struct fresh {
     struct strv carried; /* the uppermost ones below /tmp */
     char *tmp_bytes;     /* size of the private /tmp; NULL = it is not private and stays */
     bool map;            /* the command gets its user's ids in a user namespace of its own */
+    bool of_root;        /* the command is the host's root, by whatever number it sees itself */
     unsigned uid, gid;
 };
 

@@ -111,7 +111,11 @@ static int check_controller(size_t i, const char *parent, bool v2, struct err *e
         if (str_eq(word, limits[i].controller))
             return 0;
     }
-    return refuse(i, e, "the controller is not in ", file);
+    autofree char *where =
+        mem_printf("%s (no process may be in that group itself; then the operator writes +%s "
+                   "there)",
+                   file, limits[i].controller);
+    return refuse(i, e, "the controller is not in ", where);
 }
 
 static int plan_limit(const struct helper_request *r, size_t i, struct plan *p, struct err *e)
@@ -227,7 +231,7 @@ static int start_janitor(const struct strv *dirs, int pidfd)
 }
 
 /* The directories of the groups, each once, made. */
-static int make_groups(const struct strv *groups, struct strv *dirs)
+static int make_groups(const struct strv *groups, struct strv *dirs, struct err *e)
 {
     for (size_t i = 0; i < groups->len; i += MEMBERS) {
         autofree char *dir = mem_printf("%s/" NAME "%d", groups->items[i], (int)getpid());
@@ -235,7 +239,7 @@ static int make_groups(const struct strv *groups, struct strv *dirs)
             continue;
         remove_stale(groups->items[i]);
         if (mkdir(dir, 0755) < 0 && (errno != EEXIST || rmdir(dir) < 0 || mkdir(dir, 0755) < 0))
-            return -errno;
+            return err_sys(e, ERR_SANDBOX_UNAVAILABLE, errno, "no group can be made: %s", dir);
         strv_add(dirs, dir);
     }
     return 0;
@@ -246,57 +250,85 @@ static bool is_of_swap(const char *file)
     return str_eq(file, SWAP_V1) || str_eq(file, SWAP_V2);
 }
 
-static int set_limits(const struct strv *groups, const char **ret_what)
+static int set_limits(const struct strv *groups, struct err *e)
 {
     for (size_t i = 0; i < groups->len; i += MEMBERS) {
         autofree char *dir = mem_printf("%s/" NAME "%d", groups->items[i], (int)getpid());
         int rc = write_file(dir, groups->items[i + 1], groups->items[i + 2]);
-        *ret_what = groups->items[i + 1];
         if (rc < 0 && !(rc == -ENOENT && is_of_swap(groups->items[i + 1])))
-            return rc;
+            return err_sys(e, ERR_SANDBOX_UNAVAILABLE, rc, "%s/%s", dir, groups->items[i + 1]);
     }
     return 0;
 }
 
-static int enter(const struct strv *groups, struct strv *dirs, const char **ret_what)
+/* What the errors of version 2 mean: cgroups(7), "Delegation". */
+static const char *advice_of(int error)
 {
-    int rc = make_groups(groups, dirs);
-    if (rc == 0)
-        rc = set_limits(groups, ret_what);
-    autofd int pidfd = rc < 0 ? -1 : (int)syscall(SYS_pidfd_open, getpid(), 0);
-    if (rc == 0)
-        rc = pidfd < 0 ? -errno : start_janitor(dirs, pidfd);
+    return error == EACCES || error == ENOENT
+               ? "; a user may move processes only within what was delegated to him: start the "
+                 "server below cgroup_parent, in a group of its own there"
+           : error == EOPNOTSUPP ? "; cgroup_parent is a group of threads (cgroup.type)"
+                                 : "";
+}
+
+static int move_into(const struct strv *dirs, struct err *e)
+{
+    for (size_t i = 0; i < dirs->len; i++) {
+        int rc = write_file(dirs->items[i], "cgroup.procs", "0");
+        if (rc < 0)
+            return err_set(e, ERR_SANDBOX_UNAVAILABLE, "%s/cgroup.procs: %s%s", dirs->items[i],
+                           strerror(-rc), advice_of(-rc));
+    }
+    return 0;
+}
+
+static int enter(const struct strv *groups, struct strv *dirs, struct err *e)
+{
+    if (make_groups(groups, dirs, e) < 0 || set_limits(groups, e) < 0)
+        return -1;
+    autofd int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    int rc = pidfd < 0 ? -errno : start_janitor(dirs, pidfd);
     if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < dirs->len && rc == 0; i++)
-        rc = write_file(dirs->items[i], "cgroup.procs", "0");
-    return rc;
+        return err_sys(e, ERR_SANDBOX_UNAVAILABLE, rc, "nothing would remove the group");
+    return move_into(dirs, e);
 }
 
 /* ---- what it tells ---- */
 
-/* The file that tells of a memory limit's events, by the file that holds the limit. */
-static const char *events_of(const char *file)
+/* The file that tells of a limit's events, by the file that holds the limit. */
+static const struct {
+    const char *limit;
+    enum group_event event;
+    const char *file;
+} tellers[] = {
+    {"memory.max", GROUP_MEMORY, "memory.events"},
+    {"memory.limit_in_bytes", GROUP_MEMORY, "memory.oom_control"},
+    {"pids.max", GROUP_PIDS, "pids.events"},
+};
+
+static const char *events_of(const char *limit, enum group_event event)
 {
-    return str_eq(file, "memory.max")              ? "memory.events"
-           : str_eq(file, "memory.limit_in_bytes") ? "memory.oom_control"
-                                                   : NULL;
+    for (size_t i = 0; i < ARRAY_LEN(tellers); i++) {
+        if (tellers[i].event == event && str_eq(tellers[i].limit, limit))
+            return tellers[i].file;
+    }
+    return NULL;
 }
 
-bool group_has_events(const struct strv *groups)
+bool group_has_events(const struct strv *groups, enum group_event event)
 {
     for (size_t i = 0; i < groups->len; i += MEMBERS) {
-        if (events_of(groups->items[i + 1]) != NULL)
+        if (events_of(groups->items[i + 1], event) != NULL)
             return true;
     }
     return false;
 }
 
 /* A kernel that has no such file tells nothing. */
-static int open_events(const struct strv *groups)
+static int open_events(const struct strv *groups, enum group_event event)
 {
     for (size_t i = 0; i < groups->len; i += MEMBERS) {
-        const char *file = events_of(groups->items[i + 1]);
+        const char *file = events_of(groups->items[i + 1], event);
         if (file == NULL)
             continue;
         autofree char *path = mem_printf("%s/" NAME "%d/%s", groups->items[i], (int)getpid(), file);
@@ -306,28 +338,56 @@ static int open_events(const struct strv *groups)
     return -1;
 }
 
-uint32_t group_oom_kills(int events)
+/* The number behind a word of its own line; UINT64_MAX where there is no such line. */
+static uint64_t count_of(const char *text, const char *word)
 {
-    char text[512] = "\n";
-    ssize_t n = events < 0 ? 0 : pread(events, text + 1, sizeof(text) - 2, 0);
-    text[n > 0 ? n + 1 : 0] = '\0';
-    const char *line = strstr(text, "\noom_kill ");
-    uint64_t kills = 0;
-    if (line != NULL)
-        sscanf(line, "\noom_kill %10" SCNu64, &kills);
-    return kills > UINT32_MAX ? UINT32_MAX : (uint32_t)kills;
+    autofree char *start = mem_printf("\n%s ", word);
+    const char *line = strstr(text, start);
+    uint64_t n = 0;
+    if (line == NULL)
+        return UINT64_MAX;
+    sscanf(line + strlen(start), "%20" SCNu64, &n);
+    return n;
 }
 
-int group_enter(const struct strv *groups, int *ret_events, struct err *e)
+/* From the start of the file on; `text` gets a line break before it. */
+static void read_events(int events, char *text, size_t cap)
+{
+    ssize_t n = events < 0 ? 0 : pread(events, text + 1, cap - 2, 0);
+    text[0] = '\n';
+    text[n > 0 ? n + 1 : 0] = '\0';
+}
+
+static uint32_t at_most_32_bits(uint64_t n)
+{
+    return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+}
+
+/* Version 2 counts in `oom_kill` also who was ended because a group above, or the machine, had no
+ * memory left; `oom` are the group's own. */
+uint32_t group_oom_kills(int events)
+{
+    char text[512];
+    read_events(events, text, sizeof(text));
+    uint64_t kills = count_of(text, "oom_kill");
+    return kills == UINT64_MAX || count_of(text, "oom") == 0 ? 0 : at_most_32_bits(kills);
+}
+
+uint32_t group_pids_refused(int events)
+{
+    char text[512];
+    read_events(events, text, sizeof(text));
+    uint64_t refused = count_of(text, "max");
+    return refused == UINT64_MAX ? 0 : at_most_32_bits(refused);
+}
+
+int group_enter(const struct strv *groups, int ret_events[GROUP_EVENTS], struct err *e)
 {
     autostrv dirs = {0};
-    const char *what = "the group";
-    int rc = enter(groups, &dirs, &what);
-    if (rc == 0) {
-        *ret_events = open_events(groups);
-        return 0;
-    }
-    for (size_t i = 0; i < dirs.len; i++)
+    int rc = enter(groups, &dirs, e);
+    for (int i = 0; rc == 0 && i < GROUP_EVENTS; i++)
+        ret_events[i] = open_events(groups, (enum group_event)i);
+    for (size_t i = 0; rc < 0 && i < dirs.len; i++)
         rmdir(dirs.items[i]);
-    return err_sys(e, ERR_SANDBOX_UNAVAILABLE, rc, "%s", what);
+    return rc;
 }

@@ -21,15 +21,23 @@
 /* The groups for `r` into p->groups. Errors: INVALID_COMMAND with the limit and the cause. */
 int group_plan(const struct helper_request *r, struct plan *p, struct err *e);
 
-/* Make them and enter. *ret_events: a descriptor for group_oom_kills() when group_has_events(),
- * else -1. Errors: SANDBOX_UNAVAILABLE. */
-int group_enter(const struct strv *groups, int *ret_events, struct err *e);
+/* Limits that tell when they were met. */
+enum group_event { GROUP_MEMORY, GROUP_PIDS, GROUP_EVENTS };
 
-/* Whether there is a memory limit among them, which tells when it ended a process. */
-bool group_has_events(const struct strv *groups);
+/* Make them and enter. ret_events[EVENT]: a descriptor for the functions below when
+ * group_has_events() of it, else -1. Errors: SANDBOX_UNAVAILABLE with the file and, where it is
+ * known, what an operator does. */
+int group_enter(const struct strv *groups, int ret_events[GROUP_EVENTS], struct err *e);
 
-/* Processes that the kernel ended because the group's memory was used up; 0 without a descriptor.
- */
+/* Whether such a limit is among them. */
+bool group_has_events(const struct strv *groups, enum group_event event);
+
+/* Processes that the kernel ended because this group's memory limit was reached; 0 without a
+ * descriptor. */
 uint32_t group_oom_kills(int events);
+
+/* How often no process or thread could be made because there were as many as allowed. Linux before
+ * 6.10 also counts here what a group above refused. */
+uint32_t group_pids_refused(int events);
 
 #endif

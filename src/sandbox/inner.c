@@ -45,8 +45,9 @@
 /* When the runner is told that the command runs, if it does not end before. */
 #define TELL_AFTER_MS 1
 
-/* Of our stack, brought in before there is a command. */
-#define STACK_TOUCHED (48u << 10)
+/* Of our stack, brought in before there is a command: what the way to the verdict goes deeper than
+ * the way here. */
+#define STACK_TOUCHED (16u << 10)
 #define PAGE_STEP 4096
 
 /* Passed on to the command's process group when they come from outside. */
@@ -55,10 +56,18 @@ static const int forwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
 
 /* ---- before the command ---- */
 
+static int place_or_close(int fd, int number)
+{
+    if (fd >= 0)
+        return dup3(fd, number, O_CLOEXEC) < 0 ? -errno : 0;
+    close(number);
+    return 0;
+}
+
 /* 2 carries the control socket; afterwards 0, 1 and 2 are the command's and nothing but CONTROL_FD
- * and INNER_PLAN_FD is open above them, `events` (-1 = none) as INNER_EVENTS_FD, and `network` (the
- * same). */
-static int arrange_descriptors(int events, int network)
+ * and INNER_PLAN_FD is open above them, those of `events` (-1 = none) from INNER_EVENTS_FD on, and
+ * `network` (the same). */
+static int arrange_descriptors(const int events[GROUP_EVENTS], int network)
 {
     autofd int control = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, PLAN_FD_SOURCE);
     if (control < 0)
@@ -66,15 +75,12 @@ static int arrange_descriptors(int events, int network)
     if (dup2(PLAN_FD_STDIN, STDIN_FILENO) < 0 || dup2(PLAN_FD_STDOUT, STDOUT_FILENO) < 0 ||
         dup2(PLAN_FD_STDERR, STDERR_FILENO) < 0 ||
         dup3(PLAN_FD_PLAN, INNER_PLAN_FD, O_CLOEXEC) < 0 ||
-        dup3(control, CONTROL_FD, O_CLOEXEC) < 0 ||
-        (events >= 0 && dup3(events, INNER_EVENTS_FD, O_CLOEXEC) < 0) ||
-        (network >= 0 && dup3(network, INNER_NETWORK_FD, O_CLOEXEC) < 0))
+        dup3(control, CONTROL_FD, O_CLOEXEC) < 0)
         return -errno;
-    if (events < 0)
-        close(INNER_EVENTS_FD);
-    if (network < 0)
-        close(INNER_NETWORK_FD);
-    return fd_close_from(INNER_PLAN_FD + 1);
+    int rc = place_or_close(network, INNER_NETWORK_FD);
+    for (int i = 0; rc == 0 && i < GROUP_EVENTS; i++)
+        rc = place_or_close(events[i], INNER_EVENTS_FD + i);
+    return rc < 0 ? rc : fd_close_from(INNER_PLAN_FD + 1);
 }
 
 /* The command has them now; a second holder would keep pipes open for its own lifetime. */
@@ -396,6 +402,7 @@ static void serve(struct inner *in)
 /* Kill and reap all that is left: how many were still alive, and which. */
 static void clear_namespace(struct inner *in, struct helper_verdict *v)
 {
+    uint32_t seen = 0;
     pid_t pid = 0;
     do {
         pid = reap_one(in, WNOHANG);
@@ -403,10 +410,13 @@ static void clear_namespace(struct inner *in, struct helper_verdict *v)
     if (pid < 0) /* nobody is there */
         return;
     if (in->ended && !in->closed)
-        census_name(v->left);
+        seen = census_name(in->plan.namespaces, v->left);
     kill(-1, SIGKILL);
     for (pid = reap_one(in, 0); pid > 0; pid = reap_one(in, 0))
         v->background += pid != in->command;
+    /* Those of a PID namespace inside of ours are reaped by its own process 1. */
+    if (v->background < seen)
+        v->background = seen;
 }
 
 /* Relative to the workspace where it lies in it. */
@@ -456,6 +466,20 @@ static uint64_t processor_us(const struct rusage *u)
            (uint64_t)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
 }
 
+static void tell_limits(struct inner *in, struct helper_verdict *v)
+{
+    uint32_t refused = 0;
+    if (in->tells[GROUP_MEMORY])
+        v->oom_kills = group_oom_kills(INNER_EVENTS_FD + GROUP_MEMORY);
+    if (in->tells[GROUP_PIDS])
+        refused = group_pids_refused(INNER_EVENTS_FD + GROUP_PIDS);
+    if (refused == 0)
+        return;
+    struct denial *d = denial_count(in->refusals.list, "limit.pids", "");
+    if (str_eq(d->rule, "limit.pids")) /* else the list is full */
+        d->count = refused;
+}
+
 /* What the command and all it started have used, made and were refused. */
 static void fill_use(struct inner *in, struct helper_verdict *v)
 {
@@ -466,7 +490,7 @@ static void fill_use(struct inner *in, struct helper_verdict *v)
     v->max_rss_kib = (uint64_t)usage.ru_maxrss;
     fill_removed(in, v);
     fill_created(in, v);
-    v->oom_kills = group_oom_kills(in->events_fd);
+    tell_limits(in, v);
     if (in->network) {
         hear_the_rest(in);
         in->lost6 = netlost_tell(in->lost6, in->refusals.list);
@@ -566,8 +590,8 @@ static int tell_begins(struct inner *in)
     return scm_send(CONTROL_FD, "\n", 1, &self, self >= 0) < 0 ? SANDBOX_EXIT_LOST : 0;
 }
 
-/* As deep as the way to the verdict goes: seven pages, 1 to 3 us each where they come one by one.
- */
+/* A page costs 1 to 3 us where it comes on the way to the verdict, and as much here where nobody
+ * waits; so no more than are used. */
 static __attribute__((noinline)) void touch_stack(void)
 {
     volatile char depth[STACK_TOUCHED];
@@ -700,16 +724,18 @@ int inner_main(int plan_fd, unsigned long files, bool quiet)
                        .self_fd = -1,
                        .taken_fd = -1,
                        .signal_fd = -1,
-                       .refusals.fd = -1,
-                       .events_fd = -1};
+                       .refusals.fd = -1};
     struct err e = {0};
     int read_rc = planfile_read(plan_fd, &in.plan, &e);
-    bool grouped = read_rc == 0 && group_has_events(&in.plan.groups);
     int spare = PLAN_FD_SOURCE + (int)in.plan.sources.len;
+    int events[GROUP_EVENTS];
+    for (int i = 0; i < GROUP_EVENTS; i++) {
+        in.tells[i] = read_rc == 0 && group_has_events(&in.plan.groups, (enum group_event)i);
+        events[i] = in.tells[i] ? spare++ : -1;
+    }
     in.network = read_rc == 0 && in.plan.egress.len > 0;
     in.quiet = quiet;
-    int rc = arrange_descriptors(grouped ? spare : -1, in.network ? spare + grouped : -1);
-    in.events_fd = grouped ? INNER_EVENTS_FD : -1;
+    int rc = arrange_descriptors(events, in.network ? spare : -1);
     if (rc < 0) {
         sandbox_say("%s: %s", sandbox_exit_text(SANDBOX_EXIT_DESCRIPTORS), strerror(-rc));
         return SANDBOX_EXIT_DESCRIPTORS;

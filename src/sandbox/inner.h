@@ -21,6 +21,7 @@
 
 #include "sandbox/child.h"
 #include "sandbox/control.h"
+#include "sandbox/group.h"
 #include "sandbox/guard.h"
 #include "sandbox/listings.h"
 #include "sandbox/refusals.h"
@@ -31,13 +32,14 @@
 
 /* Where the control socket lives once the descriptors are in order. */
 #define INNER_CONTROL_FD 3
-/* Where the memory group's events are, if there is one. */
+/* Where the events of the limits are that tell (sandbox/group), in the order of enum group_event.
+ */
 #define INNER_EVENTS_FD 4
 /* Where the egress proxy, or the zygote for it, tells what it refuses, if there is a network. */
-#define INNER_NETWORK_FD 5
+#define INNER_NETWORK_FD (INNER_EVENTS_FD + GROUP_EVENTS)
 /* The plan, until the command runs: its file has no name any more, so the last to close it pays for
  * taking it off the disk, and then somebody waits for that. */
-#define INNER_PLAN_FD 6
+#define INNER_PLAN_FD (INNER_NETWORK_FD + 1)
 /* Sent by the kernel when bubblewrap dies, and by a zygote that ends. Not KILL: the guard still has
  * to sweep. */
 #define INNER_DEATH_SIGNAL SIGPWR
@@ -47,13 +49,13 @@ struct inner {
     struct plan plan;
     struct guard guard;
     struct refusals refusals;
-    int events_fd; /* of the memory group (sandbox/group); -1 = there is none */
-    bool network;  /* INNER_NETWORK_FD is open */
-    int64_t lost6; /* sandbox/netlost, when the command began */
-    bool warm;     /* the plan is older than the command (wire/warm) */
-    bool quiet;    /* the start is not told */
-    int self_fd;   /* of this process, for the receipt; -1 = not there yet */
-    int taken_fd;  /* of a zygote's child, until the zygote knows that it has a command; or -1 */
+    bool tells[GROUP_EVENTS]; /* its INNER_EVENTS_FD is open */
+    bool network;             /* INNER_NETWORK_FD is open */
+    int64_t lost6;            /* sandbox/netlost, when the command began */
+    bool warm;                /* the plan is older than the command (wire/warm) */
+    bool quiet;               /* the start is not told */
+    int self_fd;              /* of this process, for the receipt; -1 = not there yet */
+    int taken_fd; /* of a zygote's child, until the zygote knows that it has a command; or -1 */
     unsigned char slot;        /* what it is told there */
     struct listings *listings; /* of the workspace, the zygote's; or NULL */
     int signal_fd;

@@ -281,6 +281,21 @@ static int check_limits(const struct plan *p, struct err *e)
     return 0;
 }
 
+const char *const layout_machine[] = {
+    "/proc/acpi", "/proc/asound", "/proc/driver", "/proc/dynamic_debug",
+    "/proc/fs",   "/proc/mtrr",   "/proc/scsi",   NULL};
+
+static void write_machine(const struct layout *l, bool masks, struct plan *p)
+{
+    for (size_t i = 0; layout_machine[i] != NULL; i++) {
+        const char *path = layout_machine[i];
+        if (l->machine[i] && masks)
+            strv_addf(&p->masks, "%c%s", PLAN_MASK_READ, path);
+        else if (l->machine[i])
+            layout_args(p, "--ro-bind", path, path, NULL);
+    }
+}
+
 /* The base, then /proc and /dev, since later items may lie below them. bubblewrap leaves
  * /proc/sys writable for a sandbox that runs as the host's root, so it is laid over. */
 static void write_base(const struct layout *l, bool masks, struct plan *p)
@@ -295,6 +310,7 @@ static void write_base(const struct layout *l, bool masks, struct plan *p)
         strv_addf(&p->masks, "%c/proc/sys", PLAN_MASK_READ);
     else if (!l->inherited_proc)
         layout_args(p, "--ro-bind", "/proc/sys", "/proc/sys", NULL);
+    write_machine(l, masks, p);
     layout_args(p, "--dev", "/dev", NULL);
 }
 

@@ -57,7 +57,12 @@ struct layout_item {
     bool first; /* layout_write(): without it there would be nothing at its path */
 };
 
+/* What of /proc is the machine's and may be written by the host's root without any capability,
+ * beside what bubblewrap lays over. NULL-terminated; a kernel has some of them. */
+extern const char *const layout_machine[];
+
 struct layout {
+    bool machine[8];     /* these of layout_machine are there, and the command is the host's root */
     bool whole;          /* the base is the whole host, read-only; else an empty tmpfs */
     bool inherited_proc; /* the /proc that is there, read-only, instead of a fresh one */
     size_t masks;        /* process 1 lays what it can when it is that much; 0 = never */

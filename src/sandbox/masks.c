@@ -35,13 +35,16 @@ static int set_attributes(int fd, uint64_t set)
     return (int)syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &attr, sizeof(attr));
 }
 
-/* See open_context(): root needs no namespace of its own. */
+/* umount2(): MNT_DETACH */
+#define DETACH 2
+
+/* See open_context(): root needs no namespace of its own, unless it is shown as somebody else. */
 #define WORTH_ROOT 2
 #define WORTH_USER 8
 
-size_t masks_worth(void)
+size_t masks_worth(bool namespaces)
 {
-    return geteuid() == 0 ? WORTH_ROOT : WORTH_USER;
+    return geteuid() == 0 && !namespaces ? WORTH_ROOT : WORTH_USER;
 }
 
 bool masks_possible(void)
@@ -60,31 +63,19 @@ bool masks_possible(void)
     return true;
 }
 
-/* The two things that are laid over what hides, and the file system of their own that both are of.
- * To close a mount that is attached nowhere costs the kernel's grace period, about 0.1 ms; so each
- * of the three finds a place: the two at their last use, the third below the first directory that
- * is covered anyway. */
+/* The file system of their own that the two things are of which are laid over what hides: copies of
+ * its "file" and its "dir". Before Linux 6.15 only of what is attached in our mount namespace
+ * copies can be made, so it is attached first: on "/", where no look-up comes by, until a place is
+ * found for it that is covered anyway. To take a mount away costs the kernel's grace period, about
+ * 0.1 ms. */
 struct blanks {
     int base;
-    int file;
-    int dir;
-    size_t files_left; /* masks still to be laid */
-    size_t dirs_left;
+    bool put_away;
 };
 
-static void blanks_fini(struct blanks *b)
+static const char *entry_of(char kind)
 {
-    mem_cleanup_fd(&b->base);
-    mem_cleanup_fd(&b->file);
-    mem_cleanup_fd(&b->dir);
-}
-
-static size_t count_kind(const struct strv *masks, char kind)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < masks->len; i++)
-        n += masks->items[i][0] == kind;
-    return n;
+    return kind == PLAN_MASK_FILE ? "file" : kind == PLAN_MASK_DIR ? "dir" : NULL;
 }
 
 static int make_entries(int root)
@@ -106,52 +97,54 @@ static int open_context(void)
     return fd;
 }
 
-static int make_blanks(struct blanks *ret)
+static int make_base(int *ret)
 {
     autofd int context = open_context();
     if (context < 0 || syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, "size", "64k", 0) < 0 ||
         syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return -errno;
-    ret->base = (int)syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC,
-                             MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-    if (ret->base < 0)
+    *ret = (int)syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC,
+                        MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+    if (*ret < 0)
         return -errno;
-    int rc = make_entries(ret->base);
-    if (rc < 0)
-        return rc;
-    if (set_attributes(ret->base, MOUNT_ATTR_RDONLY) < 0)
-        return -errno;
-    if (ret->files_left > 0)
-        ret->file = open_tree(ret->base, "file", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    if (ret->dirs_left > 0)
-        ret->dir = open_tree(ret->base, "dir", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    return (ret->files_left > 0 && ret->file < 0) || (ret->dirs_left > 0 && ret->dir < 0) ? -errno
-                                                                                          : 0;
+    int rc = make_entries(*ret);
+    return rc == 0 && set_attributes(*ret, MOUNT_ATTR_RDONLY) < 0 ? -errno : rc;
 }
 
-/* A copy of the blank, or the blank itself when it is the last one. */
-static int take_blank(int *blank, size_t *left)
+/* *ret_root: "/" of the mount namespace that we have from now on. */
+static int make_blanks(struct blanks *b, int *ret_root)
 {
-    if (--*left == 0)
-        return steal_fd(blank);
-    return open_tree(*blank, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+    int rc = make_base(&b->base);
+    if (rc < 0)
+        return rc;
+    *ret_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return *ret_root < 0 || move_mount(b->base, *ret_root) < 0 ? -errno : 0;
+}
+
+/* A mount can be taken away by path only, and it has none but as somebody's working directory. */
+static int take_away(int base)
+{
+    autofd int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (cwd < 0 || fchdir(base) < 0)
+        return -errno;
+    int rc = syscall(SYS_umount2, ".", DETACH) < 0 ? -errno : 0;
+    return fchdir(cwd) < 0 ? -errno : rc;
 }
 
 /* What is to be laid at `place`, as a detached mount. */
-static int make_cover(char kind, struct blanks *b, int place)
+static int make_cover(char kind, const struct blanks *b, int place)
 {
-    if (kind == PLAN_MASK_FILE)
-        return take_blank(&b->file, &b->files_left);
-    if (kind == PLAN_MASK_DIR)
-        return take_blank(&b->dir, &b->dirs_left);
+    const char *entry = entry_of(kind);
+    if (entry != NULL)
+        return open_tree(b->base, entry, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     return open_tree(place, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
 }
 
 /* Where it is covered at once. A place that does not take it (a file) leaves it for the next. */
-static void put_away(int *base, int place)
+static void put_away(struct blanks *b, int place)
 {
-    if (*base >= 0 && move_mount(*base, place) == 0)
-        fd_close(base);
+    if (!b->put_away)
+        b->put_away = move_mount(b->base, place) == 0;
 }
 
 static int lay(char kind, struct blanks *b, int root_fd, const char *path)
@@ -164,30 +157,33 @@ static int lay(char kind, struct blanks *b, int root_fd, const char *path)
     autofd int cover = make_cover(kind, b, place);
     if (cover < 0 || (kind == PLAN_MASK_READ && set_attributes(cover, MOUNT_ATTR_RDONLY) < 0))
         return -errno;
-    put_away(&b->base, place);
+    put_away(b, place);
     return move_mount(cover, place) < 0 ? -errno : 0;
 }
 
-int masks_lay(const struct strv *masks, struct err *e)
+static int lay_all(const struct strv *masks, struct blanks *b, int root_fd, struct err *e)
 {
-    __attribute__((cleanup(blanks_fini))) struct blanks b = {
-        .base = -1,
-        .file = -1,
-        .dir = -1,
-        .files_left = count_kind(masks, PLAN_MASK_FILE),
-        .dirs_left = count_kind(masks, PLAN_MASK_DIR),
-    };
-    if (masks->len == 0)
-        return 0;
-    int rc = make_blanks(&b);
-    if (rc < 0)
-        return err_sys(e, ERR_SANDBOX_UNAVAILABLE, rc, "the masks of the view cannot be made");
-    autofd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < masks->len; i++) {
         const char *path = masks->items[i] + 1;
-        rc = lay(masks->items[i][0], &b, root_fd, path);
+        int rc = lay(masks->items[i][0], b, root_fd, path);
         if (rc < 0)
             return err_sys(e, ERR_PATH_PROTECTED, rc, "%.300s", path);
     }
     return 0;
+}
+
+int masks_lay(const struct strv *masks, struct err *e)
+{
+    struct blanks b = {.base = -1};
+    autofd int root_fd = -1;
+    if (masks->len == 0)
+        return 0;
+    int rc = make_blanks(&b, &root_fd);
+    autofd int base = b.base;
+    if (rc < 0)
+        return err_sys(e, ERR_SANDBOX_UNAVAILABLE, rc, "the masks of the view cannot be made");
+    if (lay_all(masks, &b, root_fd, e) < 0)
+        return -1;
+    rc = b.put_away ? 0 : take_away(base);
+    return rc < 0 ? err_sys(e, ERR_SANDBOX_UNAVAILABLE, rc, "the masks' own file system") : 0;
 }

@@ -22,7 +22,7 @@
 #include <stddef.h>
 
 /* So few that bubblewrap is faster. */
-size_t masks_worth(void);
+size_t masks_worth(bool namespaces);
 
 /* Whether this kernel has what masks_lay() needs, and lets us call it. */
 bool masks_possible(void);

@@ -79,8 +79,12 @@ static const struct name {
     {SYS_ioctl, "ioctl", "filter.terminal"},
     {SYS_socket, "socket", "filter.socket"},
     {SYS_socketpair, "socketpair", "filter.socket"},
+    {SYS_setsockopt, "setsockopt", "filter.network"},
     {SYS_personality, "personality", "filter.personality"},
 };
+
+/* The other bits of a socket's type are flags. */
+#define SOCK_TYPES 0xfu
 
 struct word {
     uint32_t value;
@@ -88,10 +92,10 @@ struct word {
 };
 
 static const struct word namespaces[] = {
-    {CLONE_NEWUSER, "CLONE_NEWUSER"},     {CLONE_NEWNS, "CLONE_NEWNS"},
+    {CLONE_NEWNS, "CLONE_NEWNS"},         {CLONE_NEWUSER, "CLONE_NEWUSER"},
     {CLONE_NEWPID, "CLONE_NEWPID"},       {CLONE_NEWNET, "CLONE_NEWNET"},
     {CLONE_NEWIPC, "CLONE_NEWIPC"},       {CLONE_NEWUTS, "CLONE_NEWUTS"},
-    {CLONE_NEWCGROUP, "CLONE_NEWCGROUP"}, {0x80u /* CLONE_NEWTIME */, "CLONE_NEWTIME"},
+    {CLONE_NEWCGROUP, "CLONE_NEWCGROUP"},
 };
 
 static const struct word families[] = {
@@ -109,6 +113,11 @@ static const struct word families[] = {
     {AF_KCM, "AF_KCM"},
     {AF_INET, "AF_INET"},
     {AF_INET6, "AF_INET6"},
+};
+
+static const struct word types[] = {
+    {SOCK_RAW, "SOCK_RAW"},
+    {SOCK_PACKET, "SOCK_PACKET"},
 };
 
 static const struct word requests[] = {
@@ -131,8 +140,12 @@ static const char *find_word(const struct word *words, size_t n, uint32_t value)
     return "another one";
 }
 
-static const char *find_namespace(uint32_t flags)
+/* What is never allowed first: of a call with several flags it is the one to be told. The bit of
+ * CLONE_NEWTIME is of the signal in clone. */
+static const char *find_namespace(uint32_t flags, bool unshare)
 {
+    if (unshare && (flags & CLONE_NEWTIME) != 0)
+        return "CLONE_NEWTIME";
     for (size_t i = 0; i < ARRAY_LEN(namespaces); i++) {
         if ((flags & namespaces[i].value) != 0)
             return namespaces[i].word;
@@ -140,14 +153,23 @@ static const char *find_namespace(uint32_t flags)
     return "another one";
 }
 
+/* Of IPv4 and IPv6 it is not the family that is refused. */
+static const char *find_socket(const struct seccomp_data *call)
+{
+    uint32_t family = (uint32_t)call->args[0];
+    if (call->nr == SYS_socket && (family == AF_INET || family == AF_INET6))
+        return find_word(types, ARRAY_LEN(types), (uint32_t)call->args[1] & SOCK_TYPES);
+    return find_word(families, ARRAY_LEN(families), family);
+}
+
 /* The word for the argument that decided; NULL when none did. */
 static const char *name_argument(const struct seccomp_data *call)
 {
     uint32_t first = (uint32_t)call->args[0];
     if (call->nr == SYS_clone || call->nr == SYS_unshare)
-        return find_namespace(first);
+        return find_namespace(first, call->nr == SYS_unshare);
     if (call->nr == SYS_socket || call->nr == SYS_socketpair)
-        return find_word(families, ARRAY_LEN(families), first);
+        return find_socket(call);
     if (call->nr == SYS_ioctl)
         return find_word(requests, ARRAY_LEN(requests), (uint32_t)call->args[1]);
     return NULL;

@@ -163,13 +163,23 @@ static void add_binds(const struct view *v, struct layout *l)
                v->workspace, NULL);
 }
 
+/* For anybody else the modes of these files are in the way. */
+static void look_at_machine(struct layout *l)
+{
+    for (size_t i = 0; layout_machine[i] != NULL && getuid() == 0 && !l->inherited_proc; i++)
+        l->machine[i] = access(layout_machine[i], F_OK) == 0;
+}
+
 int scope_build(const struct view *v, struct plan *p, struct err *e)
 {
     autolayout l = {.whole = v->read == VIEW_READ_ALL,
-                    .masks = masks_possible() ? masks_worth() : 0,
+                    .masks = !masks_possible() ? 0
+                             : v->masks_always ? 1
+                                               : masks_worth(p->namespaces),
                     .inherited_proc = v->inherited_proc};
     if (check_view(v, e) < 0 || add_devices(v, &l, e) < 0)
         return -1;
+    look_at_machine(&l);
     add_platform(&l);
     add_private(v, &l);
     add_binds(v, &l);

@@ -29,15 +29,19 @@ static void hide_real(struct layout *l, enum layout_rank rank, const char *real)
     struct stat st;
     if (stat(real, &st) < 0 || holds_platform(real))
         return;
-    /* What we may not read the command may not either: it has our rights and no capability. */
-    if (rank == LAYOUT_RANK_SECRET && geteuid() != 0 && access(real, R_OK) < 0 &&
-        (!S_ISDIR(st.st_mode) || access(real, X_OK) < 0))
+    /* What is somebody else's and we may not read the command may not either: it has our rights,
+     * and capabilities at most over what is its own. */
+    if (rank == LAYOUT_RANK_SECRET && st.st_uid != geteuid() && geteuid() != 0 &&
+        access(real, R_OK) < 0 && (!S_ISDIR(st.st_mode) || access(real, X_OK) < 0))
         return;
     layout_add(l, S_ISDIR(st.st_mode) ? LAYOUT_HIDE_DIR : LAYOUT_HIDE_FILE, rank, real, NULL);
 }
 
 static void hide(struct layout *l, enum layout_rank rank, const char *path)
 {
+    struct stat st;
+    if (lstat(path, &st) < 0) /* most rows of a table: realpath(3) would ask for each directory */
+        return;
     autofree char *real = realpath(path, NULL);
     if (real != NULL)
         hide_real(l, rank, real);

@@ -89,6 +89,7 @@ static int make_plan(bool inherited_proc, int *ret_fd, struct err *e)
     r.view.workspace = mem_strdup(TRIAL_WORKSPACE);
     r.cwd = mem_strdup(TRIAL_WORKSPACE);
     r.view.inherited_proc = inherited_proc;
+    r.view.masks_always = true;
     strv_add(&r.argv, "report");
     int rc = prepare_report(&r, ret_fd, e);
     helper_request_fini(&r);

@@ -30,6 +30,7 @@ struct walk {
     int root_fd;
     size_t left;
     walk_visit visit;
+    walk_closed closed; /* or NULL */
     void *arg;
     struct buf queue; /* directories to enter, relative, each with its NUL */
     struct buf path;  /* of the entry that is looked at */
@@ -94,6 +95,8 @@ static bool read_directory(struct walk *w, const char *dir)
     /* Not before it is needed: where all is known, getting it would take longer than the walk. */
     if (w->entries == NULL)
         w->entries = mem_zalloc(ENTRIES_BYTES, 1);
+    if (fd == -EACCES && w->closed != NULL)
+        w->closed(w->arg, dir);
     if (fd >= 0 && w->known != NULL)
         listing_begin(&w->draft, fd);
     long n = fd < 0 ? 0 : syscall(SYS_getdents64, fd, w->entries, ENTRIES_BYTES);
@@ -168,35 +171,44 @@ static bool enter(struct walk *w, const char *dir)
     return it != NULL ? tell_listing(w, dir, it) : read_directory(w, dir);
 }
 
-int walk_known(const char *root, size_t max, struct listings *known, walk_visit visit, void *arg)
+/* What `w` begins with says how. */
+static int walk_all(struct walk *w, const char *root)
 {
     autofd int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    struct walk w = {.root_fd = root_fd,
-                     .left = max,
-                     .visit = visit,
-                     .arg = arg,
-                     .known = known,
-                     .parent_fd = -1};
     if (root_fd < 0)
         return -errno;
-    bool more = enter(&w, "");
-    for (size_t at = 0; more && at < w.queue.len;) {
-        const char *dir = buf_bytes(&w.queue) + at;
+    w->root_fd = root_fd;
+    w->parent_fd = -1;
+    bool more = enter(w, "");
+    for (size_t at = 0; more && at < w->queue.len;) {
+        const char *dir = buf_bytes(&w->queue) + at;
         at += strlen(dir) + 1;
-        more = enter(&w, dir);
+        more = enter(w, dir);
     }
-    if (known != NULL)
-        listings_judge(known, &w.use);
-    mem_cleanup_fd(&w.parent_fd);
-    listing_fini(&w.draft);
-    buf_fini(&w.parent);
-    buf_fini(&w.queue);
-    buf_fini(&w.path);
-    free(w.entries);
+    if (w->known != NULL)
+        listings_judge(w->known, &w->use);
+    mem_cleanup_fd(&w->parent_fd);
+    listing_fini(&w->draft);
+    buf_fini(&w->parent);
+    buf_fini(&w->queue);
+    buf_fini(&w->path);
+    free(w->entries);
     return more ? 0 : 1;
+}
+
+int walk_known(const char *root, size_t max, struct listings *known, walk_visit visit, void *arg)
+{
+    struct walk w = {.left = max, .visit = visit, .arg = arg, .known = known};
+    return walk_all(&w, root);
+}
+
+int walk_tree_closed(const char *root, size_t max, walk_visit visit, walk_closed closed, void *arg)
+{
+    struct walk w = {.left = max, .visit = visit, .closed = closed, .arg = arg};
+    return walk_all(&w, root);
 }
 
 int walk_tree(const char *root, size_t max, walk_visit visit, void *arg)
 {
-    return walk_known(root, max, NULL, visit, arg);
+    return walk_tree_closed(root, max, visit, NULL, arg);
 }

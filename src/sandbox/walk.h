@@ -2,8 +2,8 @@
  *
  * Theory. Breadth first, so that a limit cuts off the depth of the tree and not a part of its top.
  * Types come with the entries, so nothing is looked at that is not a directory to enter. Links are
- * never followed; a directory that cannot be read is passed over, because the command has the same
- * rights. Memory is bounded by the limit.
+ * never followed; a directory that cannot be read is passed over, unless the visitor wants to know:
+ * whoever owns it can open it later. Memory is bounded by the limit.
  *
  * With listings (sandbox/listings) a directory that has not changed is not read again. It is looked
  * at, by its name in its parent, whose descriptor was opened beneath the root without following a
@@ -28,6 +28,12 @@ typedef bool (*walk_visit)(void *arg, const char *path, bool is_directory);
 /* 0 when all was seen, 1 when `max` entries were seen and there are more, or -errno for the root.
  */
 int walk_tree(const char *root, size_t max, walk_visit visit, void *arg);
+
+/* Called for a directory that was to be entered and cannot be read. */
+typedef void (*walk_closed)(void *arg, const char *path);
+
+/* As walk_tree(). */
+int walk_tree_closed(const char *root, size_t max, walk_visit visit, walk_closed closed, void *arg);
 
 /* The same for a visitor that asks for directories and entries called LISTINGS_NAME or
  * LISTINGS_HEAD only: of the others some are told and some are not. `known` may be NULL. */

@@ -30,6 +30,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -111,6 +112,8 @@ int zygote_plan(const struct helper_request *r, struct plan *p, struct err *e)
         layout_args(p, "--cap-add", "CAP_NET_ADMIN", NULL);
     if (getuid() != 0 || getgid() != 0)
         layout_args(p, "--cap-add", "CAP_SETFCAP", "--uid", "0", "--gid", "0", NULL);
+    else if (p->namespaces)
+        layout_args(p, "--cap-add", "CAP_SETFCAP", NULL);
     return 0;
 }
 
@@ -220,12 +223,13 @@ static void note_taken(struct zygote *z, struct inner *in)
 struct serving {
     struct zygote *zygote;
     struct inner *inner;
+    bool connected; /* the control socket is the command's */
 };
 
 /* In the command's process: wait for the command. As child_start.arrive. */
 static int receive_command(void *user)
 {
-    const struct serving *s = user;
+    struct serving *s = user;
     struct inner *in = s->inner;
     int fds[WARM_FDS];
     ssize_t n = scm_receive(CONTROL_FD, message, sizeof(message), fds, WARM_FDS);
@@ -234,6 +238,7 @@ static int receive_command(void *user)
     note_taken(s->zygote, in);
     if (n < 0 || take_descriptors(fds) != 0)
         return SANDBOX_EXIT_DESCRIPTORS + 1;
+    s->connected = true;
     int code = 0;
     if (in->network && !netrelay_discard(INNER_NETWORK_FD))
         code = control_failed(CONTROL_FD, SANDBOX_EXIT_NETWORK, "the egress proxy ended");
@@ -250,14 +255,13 @@ static int serve(struct zygote *z, unsigned char slot, int events)
     struct inner in = {.control.fd = CONTROL_FD,
                        .signal_fd = -1,
                        .refusals.fd = -1,
-                       .events_fd = -1,
                        .self_fd = -1,
                        .clock_fd = -1,
                        .taken_fd = z->taken[1],
                        .slot = slot,
                        .listings = z->listings,
                        .warm = true};
-    struct serving serving = {z, &in};
+    struct serving serving = {z, &in, false};
     fd_close(&z->signal_fd);
     fd_close(&z->taken[0]);
     netrelay_fini(&z->relay);
@@ -274,7 +278,9 @@ static int serve(struct zygote *z, unsigned char slot, int events)
     code = inner_run_ahead(&in, z->files, receive_command, &serving);
     if (in.child.step == CHILD_WAITS && code == 0)
         return 0; /* there came none */
-    inner_tell_taken(&in);
+    /* The runner reads no line of a short command before the last one is there (run/control). */
+    if (serving.connected)
+        (void)shutdown(CONTROL_FD, SHUT_WR);
     linger(z);
     return code;
 }
@@ -375,13 +381,15 @@ static void forget(struct zygote *z, pid_t pid)
     }
 }
 
-/* Who has taken a command has written it down before it ended. */
+/* Who has taken a command has written it down before it ended. One that has ended is replaced now:
+ * of a short command that is when we first hear of it. */
 static void reap(struct zygote *z)
 {
     pid_t pid;
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
         on_taken(z);
         forget(z, pid);
+        fill(z, ZYGOTE_READY);
     }
 }
 

@@ -23,8 +23,9 @@
 #include "wire/plan.h"
 
 /* Children that wait for a command. Below ZYGOTE_LOW a new one is made at once; else
- * ZYGOTE_LATER_US after the command of one that was taken is known to go on or has ended, because
- * making it takes a processor from the command that starts. */
+ * ZYGOTE_LATER_US after the command of one that was taken is known to go on, because making it
+ * takes a processor from the command that starts; and for a short command when its child has ended,
+ * which wakes the zygote in any case. */
 #define ZYGOTE_READY 4
 #define ZYGOTE_LOW 2
 #define ZYGOTE_LATER_US 500

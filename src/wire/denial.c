@@ -16,7 +16,10 @@ static const struct denial_rule rules[] = {
      "\"debug\": true in the workspace's configuration allows it for the command's own processes"},
     {"filter.process", "reaching into another process, or changing the limits of process 1",
      NOT_OFFERED},
-    {"filter.namespace", "making or entering a namespace", NOT_OFFERED},
+    {"filter.namespace", "making or entering a namespace",
+     "\"user_namespaces\": true in the workspace's configuration allows user namespaces, and "
+     "process, network, IPC, host name and cgroup namespaces in them; mount and time namespaces "
+     "(CLONE_NEWNS, CLONE_NEWTIME) and entering one (setns) are not offered"},
     {"filter.mount", "changing what is mounted", NOT_OFFERED},
     {"filter.handle", "opening files by handle, or watching whole file systems", NOT_OFFERED},
     {"filter.io_uring", "io_uring, which goes round a system call filter", NOT_OFFERED},
@@ -24,7 +27,9 @@ static const struct denial_rule rules[] = {
     {"filter.machine", "changing the machine", NOT_OFFERED},
     {"filter.terminal", "typing into a terminal", NOT_OFFERED},
     {"filter.subvolume", "an operation on subvolumes of btrfs", NOT_OFFERED},
-    {"filter.socket", "a socket family that is not offered", NOT_OFFERED},
+    {"filter.socket", "a socket family or type that is not offered", NOT_OFFERED},
+    {"filter.network", "an option that programs a network's packet filter or its encryption",
+     NOT_OFFERED},
     {"filter.personality", "an execution domain that weakens memory protection",
      "\"debug\": true in the workspace's configuration allows turning address randomisation off"},
     {"filter.other", "a system call that the filter refuses", NOT_OFFERED},
@@ -63,6 +68,8 @@ static const struct denial_rule rules[] = {
     {"network.more", "further refusals of the network that were not told one by one", NOT_OFFERED},
     {"limit.memory", "the kernel ended a process because the memory limit was reached",
      "raise limits.memory of the workspace"},
+    {"limit.pids", "no process or thread could be made: there were as many as are allowed",
+     "raise limits.pids of the workspace"},
 };
 
 const struct denial_rule *denial_rule_find(const char *id)

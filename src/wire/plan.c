@@ -42,8 +42,10 @@ static const struct section {
 #define FLAG_ZYGOTE 8u
 #define FLAG_KEEP 16u
 #define FLAG_OWN_NETWORK 32u
+#define FLAG_NAMESPACES 64u
 #define FLAGS_ALL                                                                                  \
-    (FLAG_TTY | FLAG_REPORT | FLAG_SEARCH | FLAG_ZYGOTE | FLAG_KEEP | FLAG_OWN_NETWORK)
+    (FLAG_TTY | FLAG_REPORT | FLAG_SEARCH | FLAG_ZYGOTE | FLAG_KEEP | FLAG_OWN_NETWORK |           \
+     FLAG_NAMESPACES)
 
 void plan_fini(struct plan *p)
 {
@@ -102,7 +104,8 @@ void plan_write(const struct plan *p, struct buf *out)
     put_u32(out, PLAN_VERSION);
     put_u32(out, (p->tty ? FLAG_TTY : 0) | (p->report ? FLAG_REPORT : 0) |
                      (p->search ? FLAG_SEARCH : 0) | (p->zygote ? FLAG_ZYGOTE : 0) |
-                     (p->keep ? FLAG_KEEP : 0) | (p->own_network ? FLAG_OWN_NETWORK : 0));
+                     (p->keep ? FLAG_KEEP : 0) | (p->own_network ? FLAG_OWN_NETWORK : 0) |
+                     (p->namespaces ? FLAG_NAMESPACES : 0));
     for (size_t i = 0; i < SECTIONS; i++) {
         size_t before = body.len;
         put_section(p, &sections[i], &body);
@@ -234,12 +237,15 @@ static int read_head(const char *bytes, size_t n, struct plan *p, struct err *e)
     uint32_t flags = get_u32(bytes + 8);
     if ((flags & ~FLAGS_ALL) != 0)
         return malformed(e, "head", "unknown flags");
+    if ((flags & FLAG_REPORT) != 0 && (flags & FLAG_ZYGOTE) != 0)
+        return malformed(e, "head", "flags that exclude each other");
     p->tty = flags & FLAG_TTY;
     p->report = flags & FLAG_REPORT;
     p->search = flags & FLAG_SEARCH;
     p->zygote = flags & FLAG_ZYGOTE;
     p->keep = flags & FLAG_KEEP;
     p->own_network = flags & FLAG_OWN_NETWORK;
+    p->namespaces = flags & FLAG_NAMESPACES;
     return 0;
 }
 

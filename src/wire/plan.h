@@ -48,6 +48,7 @@ enum plan_limit {
     PLAN_LIMIT_CPU_SECONDS, /* of one process (RLIMIT_CPU) */
     PLAN_LIMIT_FILE_SIZE,   /* bytes of one file (RLIMIT_FSIZE) */
     PLAN_LIMIT_FILES,       /* open at once in one process (RLIMIT_NOFILE) */
+    PLAN_LIMIT_DATA,        /* bytes of one process's data (RLIMIT_DATA) */
     PLAN_LIMIT_MAX
 };
 
@@ -65,6 +66,11 @@ enum plan_fd {
     PLAN_FD_SOURCE = 9, /* source i is PLAN_FD_SOURCE + i */
 };
 
+/* With `namespaces`, what root outside is called inside. The kernel lets nobody map the 0 of a user
+ * namespace into another one who does not hold CAP_SETFCAP in it, and a command holds nothing; also
+ * a browser refuses to use its sandbox as root. */
+#define PLAN_ROOT_SHOWN 1000u
+
 struct plan {
     bool tty;         /* descriptor 0 becomes the command's controlling terminal */
     bool zygote;      /* instead of a command: take commands over the control socket (wire/warm) */
@@ -72,6 +78,7 @@ struct plan {
     bool own_network; /* with zygote: each command gets a network namespace of its own */
     bool report;      /* instead of a command: report what is seen inside (probe) */
     bool search;      /* tell which repositories the command made */
+    bool namespaces;  /* the command may make user namespaces */
     char *bwrap;      /* absolute path of bubblewrap */
     char *workspace;
     char *cwd;

@@ -21,8 +21,12 @@
       "install it: apt-get install bubblewrap")                                                    \
     X(OLD_BWRAP, "old_bwrap", "this bubblewrap is too old", "install bubblewrap 0.8 or newer")     \
     X(NO_USERNS, "no_userns", "the kernel does not allow user namespaces here",                    \
-      "sysctl kernel.unprivileged_userns_clone=1 or user.max_user_namespaces=15000; in a "         \
-      "container, allow namespaces in its seccomp profile")                                        \
+      "in a container, allow namespaces in its seccomp profile; else choose a kernel that has "    \
+      "them")                                                                                      \
+    X(USERNS_CLONE, "userns_clone", "the kernel lets only root make user namespaces",              \
+      "sysctl kernel.unprivileged_userns_clone=1")                                                 \
+    X(MAX_NAMESPACES, "max_namespaces", "the kernel's limit of namespaces is 0 or used up",        \
+      "raise the one that the detail names, else user.max_user_namespaces, to 15000 by sysctl")    \
     X(APPARMOR, "apparmor", "AppArmor restricts user namespaces for this program",                 \
       "load the profile /usr/share/apparmor/extra-profiles/bwrap-userns-restrict for bwrap")       \
     X(NO_PROC, "no_proc", "a fresh /proc cannot be mounted inside this container",                 \

@@ -46,8 +46,8 @@
 #include <stdint.h>
 
 #define RUNMSG_PROTOCOL 5u
-/* Within that version. 1: exec has `first`. */
-#define RUNMSG_LEVEL 1u
+/* Within that version. 1: exec has `first`. 2: limits have `data`. */
+#define RUNMSG_LEVEL 2u
 /* Answers that a connection remembers. */
 #define RUNMSG_KEPT 32u
 /* A request's id is a word of ours. */
@@ -118,7 +118,7 @@ struct runmsg_mount {
 };
 
 struct runmsg_limits {
-    uint64_t memory, pids, cpu_percent, cpu_seconds, file_size, open_files;
+    uint64_t memory, pids, cpu_percent, cpu_seconds, file_size, open_files, data;
 };
 
 /* All that a runner's policy looks at; a member of core/registry that is not here would be a rule
@@ -130,7 +130,7 @@ struct runmsg_workspace {
     struct runmsg_items mounts; /* struct runmsg_mount */
     struct strv hide, hidden, env, protect, deny_read, devices;
     uint64_t git, network_scope;
-    bool shared_tmp, inherited_proc, debug;
+    bool shared_tmp, inherited_proc, debug, user_namespaces;
     struct runmsg_limits limits;
     char *cgroup_parent;
     char *egress; /* a policy of wire/egress as text; "" = none */

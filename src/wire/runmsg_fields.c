@@ -51,6 +51,7 @@ SHAPE(mount);
 static const struct runmsg_field limits_fields[] = {
     F(limits, memory, U64),      F(limits, pids, U64),      F(limits, cpu_percent, U64),
     F(limits, cpu_seconds, U64), F(limits, file_size, U64), F(limits, open_files, U64),
+    F(limits, data, U64),
 };
 SHAPE(limits);
 
@@ -75,6 +76,7 @@ static const struct runmsg_field workspace_fields[] = {
     F(workspace, shared_tmp, BOOL),
     F(workspace, inherited_proc, BOOL),
     F(workspace, debug, BOOL),
+    F(workspace, user_namespaces, BOOL),
     F(workspace, limits, OBJECT, .shape = &runmsg_shape_limits),
     F(workspace, cgroup_parent, STR),
     F(workspace, egress, STR),

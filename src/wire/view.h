@@ -56,6 +56,7 @@ struct view {
     bool shared_tmp;     /* the host's /tmp, writable, instead of a private one */
     bool inherited_proc; /* the /proc of whoever starts us, read-only, instead of a fresh one */
     struct strv devices; /* below /dev (absolute) */
+    bool masks_always; /* process 1 lays what it can, however little it is: a trial of that, too */
 };
 
 /* Directories and files of the platform, read-only in every view. NULL-terminated, absolute. */

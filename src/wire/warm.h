@@ -6,7 +6,8 @@
  * there on the command's own control socket carries the lines of wire/helper as for a cold start,
  * with one line before them: an empty one, the receipt. Until the receipt nothing of the command
  * has run and its control socket may close, or tell `failed`, without any effect: it can be started
- * cold instead. After it, it must not be.
+ * cold instead. After it, it must not be. After its last line process 1 closes its half of the
+ * connection, whatever it does then: who waits for that alone is woken once by a short command.
  *
  * Layout, little-endian: magic, flags, lengths of cwd, argv and env; then these, each text with its
  * NUL, nothing between and nothing after. Must not: be trusted by the receiver.
