@@ -385,7 +385,8 @@ class Restart(ApprovalCase):
         held = self.granted(client, "exec_command", wait_ms=WAIT_MS, command=[
             "/bin/sh", "-c", "echo ran >> ran.txt; exec sleep " + marker])
         client.begin_call("operation_resume", approval_id=held)
-        self.assertTrue(poll(lambda: os.path.exists(self.path("ran.txt"))))
+        self.assertTrue(poll(lambda: os.path.exists(self.path("ran.txt"))
+                             and self.bytes_of("ran.txt") == b"ran\n"))
         client.process.send_signal(signal.SIGKILL)
         client.process.wait()
         self.assert_gone(marker)

@@ -139,6 +139,23 @@ class Signals(ProcessCase):
         self.call("terminate_process", process)
         self.assertEqual(self.ended(self.client, process)["termination"], "terminated")
 
+    def test_before_the_start(self):
+        """A handle is there before the command is; what it is sent meanwhile is not lost."""
+        holder = self.begin("echo ready; exec sleep " + self.marker(), exclusive=True)
+        self.ready(self.client, holder, "ready")
+        call = self.client.begin_call
+        late = call("exec_command", workspace_id="ws", command=["sleep", self.marker()],
+                    wait_ms=WAIT_MS)
+        waiting = poll(lambda: [p["process_id"] for p in self.client.call(
+            "list_processes", live_only=True)["processes"] if p["process_id"] != holder])
+        for name in ("STOP", "CONT", "INT"):
+            self.call("signal_process", waiting[0], signal=name)
+        self.call("terminate_process", holder)
+        done = self.client.finish_call(late)
+        self.assertEqual(done["process_id"], waiting[0])
+        self.assertEqual(done["signal"], {"number": 2, "name": "SIGINT"}, done)
+        self.assertNotIn("stopped", done)
+
     def test_what_is_no_signal(self):
         process = self.begin("exec sleep " + self.marker())
         for name in ("FOO", "0", "65", "-1", " INT", "SIG", "9999999999999999999999"):
@@ -631,6 +648,7 @@ class Lost(ProcessCase):
             self.assertEqual((status["state"], status["termination"]), ("exited", "lost"))
             self.assertNotIn("exit_code", status)
             self.assertIn("not known", status["reason"])
+            self.assertEqual((status["sandbox"], status["network_scope"]), ("unknown", "unknown"))
         listed = [p["process_id"] for p in self.client.call("list_processes")["processes"]]
         self.assertIn(lost["process_id"], listed)
         # The next command gets a fresh worker.
@@ -671,6 +689,20 @@ class Lost(ProcessCase):
         )
         self.assertEqual((status["termination"], status["exit_code"]), ("exited", 3))
         self.assertIn("lost", status["reason"])
+
+    def test_what_was_told_before(self):
+        started = self.exec("sleep", self.marker())
+        told = poll(lambda: (s := self.call("process_status", started["process_id"]))
+                    and s["started_at_ms"] > 0 and s)
+        if not REMOTE:
+            self.assertEqual(told["state"], "running")
+            return
+        os.kill(self.worker(), signal.SIGKILL)
+        lost = poll(lambda: (s := self.call("process_status", started["process_id"]))
+                    and s["state"] == "exited" and s)
+        self.assertEqual(lost["termination"], "lost")
+        for key in ("sandbox", "network_scope", "started_at_ms"):
+            self.assertEqual(lost[key], told[key])
 
     def test_a_wait_without_an_end(self):
         if not REMOTE:

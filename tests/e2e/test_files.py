@@ -139,15 +139,16 @@ class Read(FileCase):
         listener = socket.socket(socket.AF_UNIX)
         self.addCleanup(listener.close)
         listener.bind(self.path("sock"))
-        names = ["fifo", "adir", "sock"]
+        names = ["fifo", "adir", "sock", "."]
         if os.geteuid() == 0:
             os.mknod(self.path("null"), 0o600 | stat.S_IFCHR, os.makedev(1, 3))
             names.append("null")
         for name in names:
             with self.subTest(name=name):
-                self.fails(
+                error = self.fails(
                     "SPECIAL_FILE_REJECTED", self.client, "read", workspace_id="ws", path=name
                 )
+                self.assertIn("read %s: " % name, error.message)
 
     def test_the_root_that_went_away(self):
         os.rmdir(self.ws)

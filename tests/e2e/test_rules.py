@@ -63,3 +63,18 @@ class Rules(Case):
         self.assertEqual(os.path.getsize(self.path("big")), 4096)
         self.refused("--config", self.config({"workspaces": {"ws": {
             "root": self.ws, "limits": {"memory": 1 << 30}}}}))
+
+    @needs_sandbox
+    def test_a_limit_is_named(self):
+        client = self.serve(limits={"file_size": 4096, "cpu_seconds": 1})
+        for script, reason in (
+            ("exec head -c 100000 /dev/zero > big", "limits.file_size"),
+            ("while :; do :; done", "limits.cpu_seconds"),
+            ("kill -XCPU $$", None),  # not used up, so not said
+        ):
+            done = self.shell(client, script)
+            self.assertEqual(done["termination"], "signaled", script)
+            if reason is None:
+                self.assertNotIn("reason", done)
+            else:
+                self.assertIn(reason, done["reason"])

@@ -87,7 +87,7 @@ class Denials(SandboxCase):
             [(d["rule"], d["layer"], d["what"], d["count"]) for d in done["denials"]],
             [("filter.namespace", "filter", "unshare(CLONE_NEWUSER)", 1)],
         )
-        self.assertEqual(done["denials"][0]["grant"], "not offered")
+        self.assertIn('"user_namespaces": true', done["denials"][0]["grant"])
         self.assertEqual(done["denials_unknown"], ["view", "masks", "network"])
         again = self.client.call("process_status", process_id=done["process_id"])
         self.assertEqual(again["denials"], done["denials"])
@@ -112,6 +112,59 @@ class Denials(SandboxCase):
         self.assertEqual([(d["rule"], d["what"]) for d in done["denials"]],
                          [("protect.name", ".codex")])
         self.assertIn("protect", done["denials"][0]["grant"])
+
+
+class UserNamespaces(Case):
+    """B18: an operator's choice, told wherever it counts."""
+
+    def machine(self, **options):
+        path = self.config({"workspaces": {
+            "ws": {"root": self.ws, "profile": "workspace-write", "sandbox": "required",
+                   "user_namespaces": True, **options}}})
+        return self.start("--config", path)
+
+    @needs_sandbox
+    def test_they_work(self):
+        """Cold, and warm."""
+        client = self.machine()
+        for _ in range(3):
+            done = self.shell(client, "unshare -Urn id -u; mkdir .codex; :")
+            self.assertEqual(done["output"].split("\n")[0], "0", done)
+            self.assertEqual(done["removed"], [".codex"])
+            self.assertEqual(done["weaker"], "user_namespaces: true")
+            self.assertEqual([d["rule"] for d in done["denials"]], ["protect.name"])
+
+    @needs_sandbox
+    def test_what_stays_refused_is_told(self):
+        done = self.shell(self.machine(), "unshare -Urm true; exit 1")
+        self.assertEqual([(d["rule"], d["what"]) for d in done["denials"]],
+                         [("filter.namespace", "unshare(CLONE_NEWNS)")])
+        self.assertIn("not offered", done["denials"][0]["grant"])
+
+    @needs_sandbox
+    def test_truth(self):
+        client = self.machine(debug=True)
+        view = client.call("workspace_info", workspace_id="ws")["execution"]["view"]
+        self.assertIs(view["user_namespaces"], True)
+        self.assertEqual(self.shell(client, "true")["weaker"], "debug: true, user_namespaces: true")
+
+    @needs_sandbox
+    def test_nobody_has_them_unasked(self):
+        client = self.start()
+        view = client.call("workspace_info", workspace_id="ws")["execution"]["view"]
+        self.assertIs(view["user_namespaces"], False)
+        self.assertNotIn("weaker", self.shell(client, "true"))
+
+    @needs_sandbox
+    def test_a_search_has_none(self):
+        client = self.machine()
+        self.write("f", "word\n")
+        self.assertEqual(client.call("search", workspace_id="ws", pattern="word")["total"], 1)
+
+    def test_without_a_proc_of_its_own(self):
+        path = self.config({"workspaces": {"ws": {"root": self.ws, "user_namespaces": True,
+                                                  "proc": "inherited"}}})
+        self.assertIn("user_namespaces", self.refused("--config", path)[1])
 
 
 class WithoutFreshProc(Case):

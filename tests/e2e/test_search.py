@@ -190,6 +190,19 @@ class Told(SearchCase):
                     self.assertEqual(answer["skipped"], {"too_large": 2})
                     self.assertIs(answer["incomplete"], False)
 
+    def test_memory_is_bounded(self):
+        """One line is more than ripgrep may hold: what was found before is told, and why there is
+        no more."""
+        self.client = self.serve(limits={"data": 48 << 20})
+        self.write("long", b"x" * (40 << 20) + b"needle\n")
+        for _ in range(2):
+            answer = self.search("needle")
+            self.assertIs(answer["incomplete"], True)
+            self.assertIn("limits.data", answer["incomplete_reason"])
+        os.unlink(self.path("long"))
+        self.write("short", b"needle\n")
+        self.assertIs(self.search("needle")["incomplete"], False)
+
     def test_special_files(self):
         """F15: a FIFO, a socket, a link and a loop of links: no hang, and told."""
         self.write("plain", "needle\n")
@@ -341,16 +354,15 @@ class Walls(SearchCase):
 
 class Ends(SearchCase):
     def make_slow(self):
-        """A file that takes ripgrep long: as sparse as can be, and no NUL stops it early."""
-        with open(self.path("slow"), "wb") as f:
-            f.truncate(200 << 30)
-
-    SLOW = {"max_file_bytes": 1 << 50, "binary": True}
+        """What takes ripgrep long and no memory: one file by very many names."""
+        self.write("slow/0", (b"x" * 63 + b"\n") * (1 << 19))
+        for i in range(1, 20000):
+            os.link(self.path("slow/0"), self.path(f"slow/{i}"))
 
     def test_a_time_limit(self):
         self.write("a", "needle\n")
         self.make_slow()
-        answer = self.search("needle", timeout_ms=1500, globs=["slow"], **self.SLOW)
+        answer = self.search("needle", timeout_ms=1500, globs=["slow/**"])
         self.assertIs(answer["incomplete"], True)
         self.assertIn("timeout_ms", answer["incomplete_reason"])
 
@@ -359,7 +371,7 @@ class Ends(SearchCase):
         self.make_slow()
         self.client = self.start()
         ident = self.client.begin_call(
-            "search", workspace_id="ws", pattern="needle", **self.SLOW
+            "search", workspace_id="ws", pattern="needle"
         )
 
         def rg():
@@ -383,7 +395,7 @@ class Ends(SearchCase):
         self.make_slow()
         self.client = self.start()
         ident = self.client.begin_call(
-            "search", workspace_id="ws", pattern="needle", **self.SLOW
+            "search", workspace_id="ws", pattern="needle"
         )
         for _ in range(20):
             self.client.call("read", workspace_id="ws", path="a")

@@ -168,18 +168,17 @@ class Demanded(Case):
 class Broken(Case):
     """R14: a sandbox that was there and fails is never replaced by no sandbox."""
 
-    def helper(self, prepare, run):
+    def helper(self, start):
         path = os.path.join(self.dir, "helper.sh")
         with open(path, "w") as f:
             f.write(
-                '#!/bin/sh\ncase "$1" in\nprepare) %s;;\nrun) %s;;\n*) exec "%s" "$@";;\nesac\n'
-                % (prepare, run, HELPER)
+                '#!/bin/sh\ncase "$1" in\nstart) %s;;\n*) exec "%s" "$@";;\nesac\n' % (start, HELPER)
             )
         os.chmod(path, 0o755)
         return {"CODESPACE_LINUX_SANDBOX_BIN": path}
 
-    def refused_with(self, prepare, run="exit 1"):
-        client = self.start(env=self.helper(prepare, run))
+    def refused_with(self, start):
+        client = self.start(env=self.helper(start))
         info = client.call("workspace_info", workspace_id="ws")["execution"]
         self.assertEqual(info["isolation"]["command_sandbox"], "linux-sandbox")
         error = self.fails(
@@ -190,35 +189,34 @@ class Broken(Case):
         return error
 
     @needs_sandbox
-    def test_prepare_that_fails(self):
-        self.refused_with("echo broken >&2; exit 1")
+    def test_helper_that_fails(self):
+        error = self.refused_with("echo broken >&2; exit 1")
+        self.assertIn("broken", error.message)
 
     @needs_sandbox
-    def test_prepare_that_says_why(self):
+    def test_helper_that_says_why(self):
         error = self.refused_with(
-            "cat >/dev/null; echo '{\"type\":\"error\",\"message\":\"walls are out\"}'; exit 1"
+            "cat <&4 >/dev/null; "
+            "echo '{\"type\":\"error\",\"message\":\"walls are out\"}' >&3; exit 1"
         )
-        self.assertIn("walls are out", error.message)
+        self.assertIn("the sandbox refused: walls are out", error.message)
 
     @needs_sandbox
-    def test_prepare_that_answers_nonsense(self):
-        for answer in (
-            "nonsense",
-            "{}",
-            '{"type":"prepared"}',
-            '{"type":"prepared","plan_path":""}',
-        ):
+    def test_helper_that_answers_nonsense(self):
+        for answer in ("nonsense", "{}", '{"type":"plan"}', '{"type":"prepared","guards":[1]}'):
             with self.subTest(answer=answer):
-                self.refused_with("cat >/dev/null; echo '%s'" % answer)
+                self.refused_with("cat <&4 >/dev/null; echo '%s' >&3" % answer)
 
     @needs_sandbox
-    def test_prepare_that_floods(self):
-        self.refused_with("cat >/dev/null; head -c 5000000 /dev/zero")
+    def test_helper_that_floods(self):
+        self.refused_with("cat <&4 >/dev/null; head -c 5000000 /dev/zero >&3")
 
     @needs_sandbox
-    def test_run_that_fails_is_not_the_commands_end(self):
+    def test_what_fails_after_the_answer_is_not_the_commands_end(self):
         """R15, H13: the wrapper's failure is told as the wrapper's."""
-        client = self.start(env=self.helper('exec "%s" "$@"' % HELPER, "exit 1"))
+        client = self.start(
+            env=self.helper("cat <&4 >/dev/null; echo '{\"type\":\"prepared\"}' >&3; exit 1")
+        )
         try:
             done = self.run_command(client, "touch", "ran")
         except ToolError as error:

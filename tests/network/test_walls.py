@@ -51,6 +51,24 @@ class Walls(NetworkCase):
         self.assertEqual(self.sh("curl -sS --noproxy '*' http://45.33.10.10/file.txt"),
                          "from the internet\n")
 
+    def test_a_network_made_inside_reaches_nothing(self):
+        """[C1] Root of a user namespace is nobody in the network around, and alone in its own."""
+        self.start(egress={"allow": ["45.33.10.10:80"]}, user_namespaces=True)
+        get = "curl -sS --noproxy \\* http://45.33.10.%d/file.txt 2>/dev/null || echo none"
+        for warm in (False, True):
+            if warm:
+                self.warm_up()
+            self.assertEqual(self.sh("unshare -Urn sh -c '%s'" % (get % 10)), "none\n")
+            self.assertEqual(self.denials(), set())
+            self.assertEqual(self.sh("unshare -Ur sh -c '%s'" % (get % 10)), "from the internet\n")
+            self.assertEqual(self.sh("unshare -Ur sh -c '%s'" % (get % 66)), "none\n")
+            self.assertIn("network.not_allowed", {rule for rule, _ in self.denials()})
+            down = ("import fcntl, socket, struct\n"
+                    "try: fcntl.ioctl(socket.socket(), 0x8914, struct.pack('16sH14x', b'lo', 0))\n"
+                    "except OSError as e: print(e.errno)")
+            self.assertEqual(self.sh('unshare -Ur python3 -c "%s"' % down), "1\n")  # EPERM
+            self.assertEqual(self.sh(get % 10), "from the internet\n")
+
     def test_datagrams(self):
         got = self.attempt("s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
                            "s.connect(('45.33.10.66', 9999)); s.send(b'x'); s.settimeout(60); "

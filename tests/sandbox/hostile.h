@@ -36,4 +36,26 @@ void subvolumes(char **args);
 void memory_files(char **args);
 void watching(char **args);
 
+/* hostile_spaces.c: user namespaces, where they are allowed. */
+void allowed_namespaces(char **args);
+void nested_namespaces(char **args);
+void fences_from_inside(char **args);
+void files_of_others(char **args);
+void capabilities_of_the_machine(char **args);
+void file_capabilities(char **args);
+void no_capabilities(char **args);
+void second_listener(char **args);
+void process_one_from_inside(char **args);
+void left_in_namespaces(char **args);
+void network_from_inside(char **args);
+void foreign_ids(char **args);
+
+/* Go on as root of a new user namespace, and with new ones of other kinds that the words name. */
+void enter(const char *names);
+
+/* hostile.c */
+void proc_one(char **args);
+/* 1 when something was not as it should be. */
+int failed(void);
+
 #endif

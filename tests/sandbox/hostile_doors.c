@@ -188,7 +188,13 @@ void nameless_programs(char **args)
 
 /* ---- the kernel's files and calls ---- */
 
-static void no_writing_below(const char *dir, int depth)
+/* What root of a user namespace opens in spite of its mode has nothing to write to. */
+static bool takes_words(int fd, bool opened)
+{
+    return fd >= 0 && (!opened || write(fd, "", 0) >= 0);
+}
+
+static void no_writing_below(const char *dir, int depth, bool opened)
 {
     DIR *d = opendir(dir);
     for (struct dirent *it = d == NULL ? NULL : readdir(d); it != NULL; it = readdir(d)) {
@@ -197,11 +203,11 @@ static void no_writing_below(const char *dir, int depth)
         if (it->d_name[0] == '.' || (depth == 0 && it->d_name[0] >= '0' && it->d_name[0] <= '9'))
             continue;
         if (it->d_type == DT_DIR)
-            no_writing_below(path, depth + 1);
+            no_writing_below(path, depth + 1, opened);
         if (it->d_type != DT_REG)
             continue;
         int fd = open(path, O_WRONLY | O_NONBLOCK);
-        check(fd < 0, "%s can be opened for writing", path);
+        check(!takes_words(fd, opened), "%s can be written", path);
         if (fd >= 0)
             close(fd);
     }
@@ -209,8 +215,9 @@ static void no_writing_below(const char *dir, int depth)
         closedir(d);
 }
 
-/* args: none. What may be written of /proc belongs to a process; /proc/pressure is everybody's, who
- * is told of it. */
+/* args: whether the files of root's are the command's own ("root"; else "user"), and a word when
+ * modes are no hindrance. What may be written of /proc belongs to a process; /proc/pressure is
+ * everybody's, who is told of it. */
 void proc_is_read_only(char **args)
 {
     static const char *const dirs[] = {"/proc/sys",  "/proc/irq",  "/proc/bus",
@@ -221,14 +228,19 @@ void proc_is_read_only(char **args)
                                        "/proc/sys/kernel/core_pattern",
                                        "/proc/kcore",
                                        "/proc/dynamic_debug/control",
+                                       "/proc/mtrr",
                                        "/dev/userfaultfd",
                                        "/sys/kernel/debug",
                                        "/dev/mqueue/x"};
-    (void)args;
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
-        no_writing_below(dirs[i], 1);
+        no_writing_below(dirs[i], 1, args[1] != NULL);
     for (size_t i = 0; i < ARRAY_LEN(gone); i++)
         check(open(gone[i], O_WRONLY) < 0, "%s", gone[i]);
+    /* Which files are there is the kernel's business; whose they are, the mount's. */
+    static const char *const roots[] = {"/proc/acpi", "/proc/driver", "/proc/fs", "/proc/mtrr"};
+    struct statvfs v;
+    for (size_t i = 0; i < ARRAY_LEN(roots) && strcmp(args[0], "root") == 0; i++)
+        check(statvfs(roots[i], &v) < 0 || (v.f_flag & ST_RDONLY) != 0, "%s is root's", roots[i]);
 }
 
 /* args: none. Subvolumes of btrfs: that they are refused does not depend on the file system. */

@@ -84,7 +84,7 @@ class Doors:
         self.attack("nameless_programs")
 
     def test_proc_is_read_only(self):
-        self.attack("proc_is_read_only")
+        self.attack("proc_is_read_only", self.owner())
 
     def test_subvolumes(self):
         self.attack("subvolumes")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The same walls where the kernel, a filter around us or bubblewrap offers less. Run as:
-test_fallbacks.py HELPER HOSTILE DENIED [unittest arguments]; see suite.py.
+test_fallbacks.py HELPER HOSTILE DENIED OLDER_MOUNTS [unittest arguments]; see suite.py.
 """
 
 import errno
@@ -14,6 +14,7 @@ import suite
 from test_sandbox import LIMIT, Sandbox
 
 DENIED = os.path.abspath(sys.argv.pop(3))
+OLDER_MOUNTS = os.path.abspath(sys.argv.pop(3))
 
 
 class Denied(Sandbox):
@@ -22,13 +23,15 @@ class Denied(Sandbox):
     CALLS = ("openat2", "clone3", "pidfd_open", "close_range", "open_tree", "mount_setattr",
              "fsopen", "move_mount", "inotify_init1")
 
-    def deny(self, error, *names):
+    def wrap(self, *before):
         if not os.path.exists(self.helper + ".real"):
             os.rename(self.helper, self.helper + ".real")
         with open(self.helper, "w", encoding="utf-8") as f:
-            f.write(f"#!/bin/sh\nexec {DENIED} {error} {' '.join(names)} -- "
-                    f"{self.helper}.real \"$@\"\n")
+            f.write(f"#!/bin/sh\nexec {' '.join(before)} {self.helper}.real \"$@\"\n")
         os.chmod(self.helper, 0o755)
+
+    def deny(self, error, *names):
+        self.wrap(DENIED, str(error), *names, "--")
 
     def walls(self):
         self.put(".git/file")
@@ -70,6 +73,23 @@ class Denied(Sandbox):
                 self.attack("descriptors")
                 self.put("key.pem", "words")
                 self.assertEqual(self.succeeds(self.shell("cat key.pem", deny=["*.pem"])).out, b"")
+
+    def test_only_what_is_attached_can_be_copied(self):
+        """As before Linux 6.15; with masks that are files only, and with directories among them."""
+        for name in ("one.pem", "two.pem", "keys/key"):
+            self.put(name, "words")
+        self.wrap(OLDER_MOUNTS)
+        done = subprocess.run([self.helper, "probe", "--json"], timeout=LIMIT, capture_output=True,
+                              **self.as_user())
+        self.assertTrue(json.loads(done.stdout)["works"], done.stdout)
+        for options in ({}, {"proc": "inherited", "protect": []}):
+            for hidden in ((), (f"{self.ws}/keys",)):
+                outcome = self.shell("cat *.pem keys/* 2>/dev/null; ls -A /.. | head -3; ls -A / | head -3",
+                                     deny=["*.pem"], hidden=[f"{self.ws}/keys/key", *hidden], **options)
+                lines = self.succeeds(outcome).out.decode().split()
+                self.assertNotIn("words", lines)
+                self.assertEqual(lines[:3], lines[3:])  # nothing of ours is left on "/"
+        self.walls()
 
     def test_group_without_pidfd(self):
         """What cannot be done is told, and nothing runs."""
@@ -146,6 +166,58 @@ os.execv("/usr/bin/bwrap", ["bwrap"] + sys.argv[1:])
         self.assertEqual(os.listdir(self.ws), [])
 
 
+class Settings(Sandbox):
+    """[H12, D1] What an operator has set, as the kernel tells it: one cause, one remedy."""
+
+    CLOSED = ("bwrap: No permissions to create new namespace, likely because the kernel does not allow "
+              "non-privileged user namespaces.")
+    USED_UP = ("bwrap: Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces "
+               "exceeded (ENOSPC)")
+
+    def setUp(self):
+        super().setUp()
+        self.assertEqual(os.getuid(), 0, "needs root, to lay settings over those of the kernel")
+
+    def probe(self, words, directory, **files):
+        """Under these settings, with a bubblewrap that ends with these words."""
+        bwrap = os.path.join(self.base, "bwrap")
+        with open(bwrap, "w", encoding="utf-8") as f:
+            f.write(f"#!/bin/sh\n[ \"$1\" = --version ] && echo bubblewrap 0.8.0 && exit\n"
+                    f"echo '{words}' >&2; exit 1\n")
+        os.chmod(bwrap, 0o755)
+        become = [] if self.uid is None else ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}",
+                                              "--clear-groups"]
+        script = "".join(f"echo {text} >{directory}/{name} && " for name, text in files.items())
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs settings {directory} && {script} exec "$@"',
+             "sh", *become, self.helper, "probe", "--json"],
+            env={"TMPDIR": self.tmp, "PATH": "/usr/sbin:/usr/bin:/bin", "CODESPACE_BWRAP_BIN": bwrap},
+            capture_output=True, timeout=LIMIT, check=False)
+        found = json.loads(done.stdout)
+        self.assertEqual((done.returncode, found["works"]), (1, False), found)
+        return found
+
+    def test_kept_from_users(self):
+        for name, value, cause, remedy in (
+                ("unprivileged_userns_clone", 0, "userns_clone", "kernel.unprivileged_userns_clone=1"),
+                ("apparmor_restrict_unprivileged_userns", 1, "apparmor", "bwrap-userns-restrict")):
+            found = self.probe(self.CLOSED, "/proc/sys/kernel", **{name: value})
+            if self.uid is None:  # whom neither holds
+                self.assertEqual(found["cause"], "no_userns")
+            else:
+                self.assertEqual(found["cause"], cause)
+                self.assertIn(remedy, found["remedy"])
+            found = self.probe(self.CLOSED, "/proc/sys/kernel", **{name: 1 - value})
+            self.assertEqual(found["cause"], "no_userns")
+
+    def test_used_up(self):
+        found = self.probe(self.USED_UP, "/proc/sys/user", max_user_namespaces=500, max_mnt_namespaces=0)
+        self.assertEqual(found["cause"], "max_namespaces")
+        self.assertEqual(found["detail"], f"user.max_mnt_namespaces is 0: {self.USED_UP}")
+        found = self.probe(self.USED_UP, "/proc/sys/user", max_user_namespaces=500)
+        self.assertEqual((found["cause"], found["detail"]), ("max_namespaces", self.USED_UP))
+
+
 class Sockets(Sandbox):
     def test_sockets_that_listen_are_hidden(self):
         """[C15] With the whole view, wherever they lie; datagram pairs included."""
@@ -183,4 +255,4 @@ class Sockets(Sandbox):
             os.rmdir(where)
 
 
-suite.main(Denied, OtherBubblewraps, Sockets)
+suite.main(Denied, OtherBubblewraps, Settings, Sockets)

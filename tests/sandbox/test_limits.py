@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Limits of a command's resources, held or refused. See suite.py for how to run it."""
 
+import contextlib
 import os
 import resource
 import shutil
@@ -9,7 +10,7 @@ import subprocess
 import unittest
 
 import suite
-from test_sandbox import EXIT, Sandbox, wait_until
+from test_sandbox import EXIT, Sandbox, descendants, wait_until
 
 V1 = "/sys/fs/cgroup"
 
@@ -39,6 +40,14 @@ class Own(Sandbox):
         outcome = self.shell("ulimit -Hn", limits={"open_files": 2**62})
         self.assertEqual(outcome.out, f"{most}\n".encode())
 
+    def test_data(self):
+        ask = "ulimit -d; ulimit -Hd; head -c 1 /dev/zero | tail -c 67108864 | wc -c"
+        outcome = self.shell(ask, limits={"data": 32 << 20})
+        self.assertEqual(self.succeeds(outcome).out.split()[:2], [b"32768", b"32768"])
+        outcome = self.shell("x=$(head -c 100000000 /dev/zero | tr '\\0' x); echo ${#x}",
+                             limits={"data": 32 << 20})
+        self.assertNotIn(b"100000000", outcome.out)
+
     def test_refused_rather_than_dropped(self):
         """[D11, D12]"""
         for limit in ("memory", "pids", "cpu_percent"):
@@ -50,24 +59,10 @@ class Own(Sandbox):
         self.refused("memroy", limits={"memroy": 1})
 
 
-class Version1(Sandbox):
-    """Groups of version 1, in a directory that an operator has given to the user."""
-
-    def setUp(self):
-        super().setUp()
-        if os.getuid() != 0 or not os.path.isdir(f"{V1}/memory"):
-            raise unittest.SkipTest("no control groups of version 1, or not root to prepare them")
-        self.name = f"codespace-test-{self.marker}"
-        self.parents = []
-        for controller in ("memory", "pids", "cpu"):
-            path = f"{V1}/{controller}/{self.name}"
-            os.mkdir(path)
-            self.own(path)
-            if self.uid is not None:
-                for entry in os.listdir(path):
-                    os.chown(f"{path}/{entry}", self.uid, self.uid)
-            self.parents.append(path)
-        self.addCleanup(self.remove)
+class Groups:
+    """What holds in either version, in directories that an operator has given to the user. A version
+    says which they are (self.parents), the one that is told to the sandbox (self.parent), and the
+    directory and the file of a limit."""
 
     def remove(self):
         wait_until(lambda: not self.groups(), "every group is removed")
@@ -76,10 +71,26 @@ class Version1(Sandbox):
 
     def groups(self):
         return [e for path in self.parents for e in os.listdir(path)
-                if os.path.isdir(f"{path}/{e}")]
+                if e.startswith("codespace-") and os.path.isdir(f"{path}/{e}")]
+
+    def asked(self, **limits):
+        return {"limits": limits, "cgroup_parent": self.parent}
 
     def limited(self, script, **limits):
-        return self.shell(script, limits=limits, cgroup_parent=f"{V1}/memory/{self.name}")
+        return self.shell(script, **self.asked(**limits))
+
+    def begin(self, *argv, **limits):
+        process, control = self.start(self.plan(argv, **self.asked(**limits)))
+        self.wait_started(control)
+        return process, control
+
+    def of_limit(self, controller):
+        """The group of the one command that runs."""
+        return f"{self.directory_of(controller)}/{self.groups()[0]}"
+
+    def number(self, path):
+        with open(path, encoding="ascii") as f:
+            return int(f.read().split()[0])
 
     def test_memory(self):
         code = "x = bytearray({} << 20); print(len(x))"
@@ -108,64 +119,78 @@ class Version1(Sandbox):
         outcome = self.limited(script, pids=20)
         self.assertNotEqual(outcome.out, b"never\n")
         self.assertLessEqual(outcome.end["background"], 19)
-        self.succeeds(self.limited("for i in 1 2 3 4 5 6 7 8; do sleep 0.1 & done; wait", pids=9))
+        self.assertEqual([d["rule"] for d in outcome.end["denials"]], ["limit.pids"])
+        outcome = self.limited("for i in 1 2 3 4 5 6 7 8; do sleep 0.1 & done; wait", pids=9)
+        self.assertEqual(self.succeeds(outcome).end.get("denials", []), [])
 
     def test_fork_bomb(self):
         """[D12] It reaches the limit and no further, and nothing of it is left."""
-        outcome = self.attack("fork_bomb", "29", limits={"pids": 30},
-                              cgroup_parent=f"{V1}/memory/{self.name}")
+        outcome = self.attack("fork_bomb", "29", **self.asked(pids=30))
         self.assertIn(outcome.end["background"], (29, 30))  # one more in the command's own place
+        self.assertGreaterEqual(outcome.end["denials"][0]["count"], 1)
 
-    def test_swap_is_no_way_around(self):
-        """What holds both together has the same value, where the kernel accounts swap."""
-        process, control = self.start(self.plan(
-            ["sleep", self.marker], limits={"memory": 64 << 20},
-            cgroup_parent=f"{V1}/memory/{self.name}"))
-        self.wait_started(control)
-        group = f"{V1}/memory/{self.name}/{self.groups()[0]}"
-        for file in ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"):
-            if os.path.exists(f"{group}/{file}"):
-                with open(f"{group}/{file}", encoding="ascii") as f:
-                    self.assertEqual(int(f.read()), 64 << 20, file)
-        self.end(process, control)
-        self.nothing_survives()
+    def test_both_are_told(self):
+        outcome = self.limited("python3 -S -c 'x = bytearray(200 << 20)'; i=0; "
+                               "while [ $i -lt 50 ]; do sleep 600 & i=$((i+1)); done 2>/dev/null",
+                               pids=20, memory=64 << 20)
+        self.assertEqual(outcome.end["oom_kills"], 1)
+        self.assertEqual([d["rule"] for d in outcome.end["denials"]], ["limit.pids"])
+
+    def test_threads_count(self):
+        """They are what `pids` counts, too."""
+        code = ("import threading\nn = 0\n"
+                "try:\n"
+                "    while n < 100: threading.Thread(target=threading.Event().wait, daemon=True)"
+                ".start(); n += 1\n"
+                "except RuntimeError: pass\n"
+                "print(n)")
+        outcome = self.run_command(["python3", "-S", "-c", code], **self.asked(pids=20))
+        self.assertEqual(self.succeeds(outcome).out, b"19\n")
 
     def test_out_of_the_group(self):
         """[D11] Whoever may write to the groups outside may not from inside."""
         moves = " && ".join(f"! echo 0 > {path}/cgroup.procs" for path in self.parents)
         for read in ("minimal", "all"):
-            outcome = self.shell(f"{{ {moves}; }} 2>/dev/null", read=read, limits={"pids": 30},
-                                 cgroup_parent=f"{V1}/memory/{self.name}")
+            outcome = self.shell(f"{{ {moves}; }} 2>/dev/null", read=read, **self.asked(pids=30))
             self.succeeds(outcome)
 
     def test_cpu(self):
         """A command that only computes is held back, by the kernel's own count."""
-        process, control = self.start(self.plan(
-            ["sh", "-c", f"while :; do :; done; {self.marker}"], limits={"cpu_percent": 10},
-            cgroup_parent=f"{V1}/memory/{self.name}"))
-        self.wait_started(control)
-        group = f"{V1}/cpu/{self.name}/{self.groups()[0]}"
+        process, control = self.begin("sh", "-c", f"while :; do :; done; {self.marker}",
+                                      cpu_percent=10)
+        group = self.of_limit("cpu")
 
         def held_back():
             with open(f"{group}/cpu.stat", encoding="ascii") as f:
                 return int(dict(line.split() for line in f)["nr_throttled"])
 
-        with open(f"{group}/cpu.cfs_quota_us", encoding="ascii") as f:
-            self.assertEqual(int(f.read()), 10000)
+        self.assertEqual(self.number(f"{group}/{self.CPU_FILE}"), 10000)
         wait_until(held_back, "the loop is held back")
         self.end(process, control)
         self.nothing_survives()
 
-    def test_groups_go_with_the_sandbox(self):
-        process, control = self.start(self.plan(
-            ["sleep", self.marker], limits={"memory": 64 << 20, "pids": 10},
-            cgroup_parent=f"{V1}/memory/{self.name}"))
-        self.wait_started(control)
-        self.assertEqual(len(self.groups()), 2)
-        process.kill()
+    def ends_without_groups(self, kill):
+        process, control = self.begin("sleep", self.marker, memory=64 << 20, pids=10)
+        self.assertEqual(len(self.groups()), self.EACH_COMMAND)
+        kill(process)
         self.end(process, control)
         self.nothing_survives()
         wait_until(lambda: not self.groups(), "the groups are gone")
+
+    def test_groups_go_with_the_sandbox(self):
+        """However it ends: bubblewrap, or everything in the group at once."""
+        self.ends_without_groups(lambda process: process.kill())
+
+    def test_groups_go_with_process_one(self):
+        def kill(process):
+            below = descendants(process.pid)
+            self.assertGreaterEqual(len(below), 3)  # bubblewrap, process 1, the command
+            os.kill(below[1], signal.SIGKILL)
+        self.ends_without_groups(kill)
+
+    def test_groups_go_with_the_runner(self):
+        """It is killed: all that is left of it is that its end of the socket is closed."""
+        self.ends_without_groups(lambda process: None)
 
     def test_stale_groups_are_removed(self):
         for path in self.parents[:1]:
@@ -176,13 +201,180 @@ class Version1(Sandbox):
 
     def test_group_vanishes_after_the_plan(self):
         """Nothing runs without its limit."""
-        plan = self.plan(["touch", "ran"], limits={"pids": 10},
-                         cgroup_parent=f"{V1}/memory/{self.name}")
-        os.rmdir(f"{V1}/pids/{self.name}")
-        outcome = self.run_plan(plan)
+        plan = self.plan(["touch", "ran"], **self.asked(pids=10))
+        with self.without(self.directory_of("pids")):
+            outcome = self.run_plan(plan)
         self.assertEqual((outcome.end["event"], outcome.end["code"]), ("failed", EXIT["limits"]))
+        self.assertIn(self.directory_of("pids"), outcome.end["message"])
         self.assertEqual(os.listdir(self.ws), [])
-        os.mkdir(f"{V1}/pids/{self.name}")
+
+
+class Version1(Groups, Sandbox):
+    CPU_FILE = "cpu.cfs_quota_us"
+    EACH_COMMAND = 2  # one under each controller
+
+    def setUp(self):
+        super().setUp()
+        if os.getuid() != 0 or not os.path.isdir(f"{V1}/memory"):
+            raise unittest.SkipTest("no control groups of version 1, or not root to prepare them")
+        self.name = f"codespace-test-{self.marker}"
+        self.parent = f"{V1}/memory/{self.name}"
+        self.parents = []
+        for controller in ("memory", "pids", "cpu"):
+            path = self.directory_of(controller)
+            os.mkdir(path)
+            self.own(path)
+            if self.uid is not None:
+                for entry in os.listdir(path):
+                    os.chown(f"{path}/{entry}", self.uid, self.uid)
+            self.parents.append(path)
+        self.addCleanup(self.remove)
+
+    def directory_of(self, controller):
+        return f"{V1}/{controller}/{self.name}"
+
+    @contextlib.contextmanager
+    def without(self, directory):
+        os.rmdir(directory)
+        yield
+        os.mkdir(directory)
+
+    def test_swap_is_no_way_around(self):
+        """What holds both together has the same value, where the kernel accounts swap."""
+        process, control = self.begin("sleep", self.marker, memory=64 << 20)
+        group = self.of_limit("memory")
+        for file in ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"):
+            if os.path.exists(f"{group}/{file}"):
+                self.assertEqual(self.number(f"{group}/{file}"), 64 << 20, file)
+        self.end(process, control)
+        self.nothing_survives()
+
+
+def version_2_with_controllers():
+    """Where groups of version 2 can hold something; None where they cannot (a hybrid machine)."""
+    with open("/proc/mounts", encoding="utf-8") as mounts:
+        for words in map(str.split, mounts):
+            if words[2] == "cgroup2" and os.getuid() == 0:
+                with open(f"{words[1]}/cgroup.subtree_control", encoding="ascii") as f:
+                    if {"cpu", "memory", "pids"} <= set(f.read().split()):
+                        return words[1]
+    return None
+
+
+class Version2Held(Groups, Sandbox):
+    """[D11] As an operator delegates it: a directory of the user's, with the server in a group of its
+    own below it. We are in the server's place."""
+
+    CPU_FILE = "cpu.max"
+    EACH_COMMAND = 1
+
+    def setUp(self):
+        super().setUp()
+        self.top = version_2_with_controllers()
+        self.parent = f"{self.top}/codespace-test-{self.marker}"
+        self.parents = [self.parent]
+        self.place = f"{self.parent}/server"
+        for path in (self.parent, self.place):
+            os.mkdir(path)
+            self.own(path)
+        with open(f"{self.parent}/cgroup.subtree_control", "w", encoding="ascii") as f:
+            f.write("+cpu +memory +pids")
+        for path in (f"{self.parent}/cgroup.procs", f"{self.place}/cgroup.procs"):
+            self.own(path)
+        with open("/proc/self/cgroup", encoding="ascii") as f:
+            self.before = f"{self.top}{dict(l.strip().split('::') for l in f if '::' in l)['0']}"
+        self.addCleanup(self.remove)
+        self.addCleanup(lambda: os.rmdir(self.place))
+        self.addCleanup(self.move, self.before)
+        self.move(self.place)
+
+    def move(self, group):
+        with open(f"{group}/cgroup.procs", "w", encoding="ascii") as f:
+            f.write("0")
+
+    def directory_of(self, _controller):
+        return self.parent
+
+    @contextlib.contextmanager
+    def without(self, _directory):
+        self.move(self.before)
+        os.rmdir(self.place)
+        os.rmdir(self.parent)
+        yield
+        os.mkdir(self.parent)
+        os.mkdir(self.place)
+        self.move(self.place)
+
+    def test_swap_is_no_way_around(self):
+        process, control = self.begin("sleep", self.marker, memory=64 << 20)
+        group = self.of_limit("memory")
+        self.assertEqual(self.number(f"{group}/memory.max"), 64 << 20)
+        if os.path.exists(f"{group}/memory.swap.max"):
+            self.assertEqual(self.number(f"{group}/memory.swap.max"), 0)
+        self.end(process, control)
+        self.nothing_survives()
+
+    def nothing_ran(self, outcome, *words):
+        self.assertEqual((outcome.end["event"], outcome.end["code"]), ("failed", EXIT["limits"]),
+                         outcome)
+        for word in words:
+            self.assertIn(word, outcome.end["message"])
+        self.assertEqual(os.listdir(self.ws), [])
+        self.assertEqual(self.groups(), [])
+
+    def test_a_server_outside_of_what_it_was_given(self):
+        """A user may move processes within what is his, not into it; root may."""
+        self.move(self.before)
+        outcome = self.limited("touch ran", pids=10)
+        if self.uid is None:
+            self.succeeds(outcome)
+        else:
+            self.nothing_ran(outcome, "cgroup.procs", "Permission denied", "start the server below")
+
+    def test_a_server_in_the_directory_itself(self):
+        """A group with processes gives no controllers to groups below: refused with the way out."""
+        with open(f"{self.parent}/cgroup.subtree_control", "w", encoding="ascii") as f:
+            f.write("-cpu -memory -pids")
+        self.move(self.parent)
+        for limit in ("memory", "pids", "cpu_percent"):
+            self.refused(limit, "cgroup.subtree_control", "no process may be in",
+                         **self.asked(**{limit: 1 << 20}))
+        self.move(self.place)
+
+    def test_a_group_of_threads(self):
+        """Under one no processes can be entered; its files are there all the same."""
+        above, threads = f"{self.parent}/above", f"{self.parent}/above/threads"
+        for path, words in ((above, {}), (threads, {"cgroup.type": "threaded"})):
+            os.mkdir(path)
+            self.own(path)
+            self.addCleanup(os.rmdir, path)
+            for file, text in {**words, "cgroup.subtree_control": "+pids"}.items():
+                with open(f"{path}/{file}", "w", encoding="ascii") as f:
+                    f.write(text)
+        self.own(f"{threads}/cgroup.procs")
+        outcome = self.shell("touch ran", limits={"pids": 10}, cgroup_parent=threads)
+        self.nothing_ran(outcome, "cgroup.procs", "a group of threads")
+        self.assertEqual([e for e in os.listdir(threads) if os.path.isdir(f"{threads}/{e}")], [])
+
+    def test_memory_of_a_group_above(self):
+        """[E8] Its limit is not the command's own, and is not told as that."""
+        above = f"{self.parent}/above"
+        os.mkdir(above)
+        self.own(above)
+        self.addCleanup(os.rmdir, above)
+        for file, text in (("memory.max", str(64 << 20)), ("cgroup.subtree_control", "+memory")):
+            with open(f"{above}/{file}", "w", encoding="ascii") as f:
+                f.write(text)
+        outcome = self.run_command(["python3", "-S", "-c", "x = bytearray(200 << 20)"],
+                                   limits={"memory": 1 << 30}, cgroup_parent=above)
+        self.assertEqual((outcome.end["event"], outcome.end["signal"]), ("signal", 9))
+        self.assertNotIn("oom_kills", outcome.end)
+
+    def test_no_more_groups(self):
+        """The operator's own bound on their number."""
+        with open(f"{self.parent}/cgroup.max.descendants", "w", encoding="ascii") as f:
+            f.write("1")
+        self.nothing_ran(self.limited("touch ran", pids=10), self.parent)
 
 
 class Version2(Sandbox):
@@ -291,4 +483,6 @@ class Version2Mounted(Sandbox):
         self.assertEqual(os.listdir(self.ws), [])
 
 
-suite.main(Own, Version1, Version2, Version2Mounted)
+# One machine has controllers of one version only. CI's has version 1; tools/try-kernel runs the other.
+held = Version1 if version_2_with_controllers() is None else Version2Held
+suite.main(Own, held, Version2, Version2Mounted)

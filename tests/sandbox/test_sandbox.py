@@ -227,6 +227,10 @@ class Sandbox(unittest.TestCase):
         return subprocess.run([self.helper, "run", "--plan", plan], timeout=LIMIT,
                               capture_output=True, **self.as_user(**popen))
 
+    def owner(self):
+        """Whose the sandbox's commands are outside."""
+        return "root" if self.uid is None and os.getuid() == 0 else "user"
+
     def attack(self, name, *args, **options):
         """One row of hostile.c, which must fail in every way it tries."""
         hostile = self.hostile_here()

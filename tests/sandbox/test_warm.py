@@ -332,14 +332,14 @@ class Ready(Warm):
     def test_replaced_and_gone(self):
         """None is used twice, and those that have ended are reaped though nothing else happens."""
         zygote = self.new_zygote()
-        self.all_wait(zygote)
-        before = set(self.children(zygote))
         for _ in range(3):
+            self.all_wait(zygote)
+            before = set(self.children(zygote))
             self.succeeds(self.shell_in(zygote, "true"))
-        # The verdict comes first; one that has ended may not have gone yet.
-        wait_until(lambda: len(before & set(self.children(zygote))) < 2, "three have gone")
-        self.all_wait(zygote)
-        self.assertEqual(len(before & set(self.children(zygote))), 1)
+            # The verdict comes first; one that has ended may not have gone yet.
+            wait_until(lambda: before - set(self.children(zygote)), "it has gone")
+            self.all_wait(zygote)
+            self.assertEqual(len(before - set(self.children(zygote))), 1)
 
     def test_command_runs_like_any_other(self):
         """How children get ready and go is not how a command runs."""
@@ -361,6 +361,23 @@ class Ready(Warm):
             self.assertEqual(json.loads(lines[2])["event"], "exit")
             process.stdout.close()
             process.stderr.close()
+
+    def test_last_word_ends_the_stream(self):
+        """Not only the end of process 1 does, which comes later: the runner waits for this."""
+        zygote = self.new_zygote()
+        for argv, event in ((["true"], "exit"), (["sh", "-c", "sleep 0.01"], "exit"),
+                            (["sh", "-c", "kill -9 $$"], "signal"), (["./no-such"], "exec_failed")):
+            held, theirs = socket.socketpair()
+            held.settimeout(LIMIT)
+            null = os.open("/dev/null", os.O_RDWR)
+            zygote.send(message(argv, self.ws), [null, null, null, theirs.fileno()])
+            text = b""
+            while part := held.recv(65536):  # `theirs` is open here as well
+                text += part
+            self.assertEqual(json.loads(text.split(b"\n")[-2])["event"], event)
+            os.close(null)
+            theirs.close()
+            held.close()
 
     def test_waiting_child_killed(self):
         """It is told, so that the runner takes another zygote; nothing of ours is left."""

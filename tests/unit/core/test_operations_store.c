@@ -419,6 +419,26 @@ static void test_a_plan_and_its_row_come_together(void **state)
     assert_int_equal(e.code, ERR_OPERATION_KEY_CONFLICT);
 }
 
+/* What was carried out already is there at once, with its plan and its outcome. */
+static void test_a_plan_and_its_outcome_come_together(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    struct patch_change c = change("a", PATCH_UPDATE, "sha256:1", "sha256:2");
+    const struct op_plan planned = {&c, 1, "undo", 4};
+    const struct op_outcome applied = {.status = OP_APPLIED};
+    struct op_request q = patch_request("w", NULL, "f");
+    q.operation_id = "op-mine";
+    autorecord r = {0};
+    autorecord seen = {0};
+    assert_int_equal(opstore_record_planned(f->l, &q, &planned, &applied, LEDGER_LAZY, &r, &e), 0);
+    assert_int_equal(opstore_get(f->l, "op-mine", &seen, &e), 0);
+    assert_int_equal(seen.status, OP_APPLIED);
+    assert_int_equal(seen.n_changes, 1);
+    assert_int_equal(seen.inverse_size, 4);
+    assert_true(seen.planned_ms != 0 && seen.finished_ms != 0);
+}
+
 /* Many rows go into one statement; all numbers around that are there, in order. */
 static void test_plans_of_any_length(void **state)
 {
@@ -535,6 +555,7 @@ UNIT_MAIN(TEST(test_a_new_operation_is_unknown_and_unfinished), TEST(test_keys_r
           TEST(test_signals_and_refusals_have_no_exit_code),
           TEST(test_running_commands_are_lost_with_their_gateway),
           TEST(test_look_ups_need_what_exists), TEST(test_lists_come_in_pages_newest_first),
-          TEST(test_a_plan_and_its_row_come_together), TEST(test_plans_of_any_length),
+          TEST(test_a_plan_and_its_row_come_together),
+          TEST(test_a_plan_and_its_outcome_come_together), TEST(test_plans_of_any_length),
           TEST(test_what_came_to_nothing_is_recorded_at_once), TEST(test_ids_of_the_caller),
           TEST(test_new_rules))

@@ -69,7 +69,11 @@ static const struct {
     {WS(ROOT ",\"writable\":true"),
      "c.json: workspaces.demo.writable: no such name here; accepted: root, profile, environment, "
      "network, network_scope, approvals, sandbox, read, mounts, hide, env, protect, deny_read, "
-     "git, tmp, proc, devices, debug, limits, cgroup_parent, egress, publish"},
+     "git, tmp, proc, devices, debug, user_namespaces, limits, cgroup_parent, egress, publish"},
+    {WS(ROOT ",\"user_namespaces\":1"), "c.json: workspaces.demo.user_namespaces: *"},
+    {WS(ROOT ",\"user_namespaces\":true,\"proc\":\"inherited\""),
+     "c.json: workspaces.demo.user_namespaces: they need a /proc that can be written; leave "
+     "\"proc\": \"inherited\" out, or do without them"},
     {WS(ROOT ",\"protect\":[\"/abs\"]"),
      "c.json: workspaces.demo.protect[0]: \"/abs\" is not a path relative to the workspace, "
      "without empty, \".\" and \"..\" components"},

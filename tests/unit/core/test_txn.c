@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -450,6 +451,63 @@ static void test_one_of_many_replacements_is_changed_late(void **state)
     assert_int_equal(scratch_leftovers(s), 0);
 }
 
+/* The n-th exchange fails while other threads are at theirs. */
+struct nth {
+    enum txn_step step;
+    size_t op;
+    int error;
+    atomic_uint exchanges;
+};
+
+static int fail_nth(void *data, enum txn_step step, size_t op)
+{
+    struct nth *x = data;
+    if (step == TXN_COMMIT)
+        atomic_fetch_add(&x->exchanges, 1);
+    return step == x->step && op == x->op ? x->error : 0;
+}
+
+static void run_nth(struct scratch *s, struct many *m, struct nth x)
+{
+    const struct txn_probe probe = {fail_nth, &x};
+    const struct txn_env env = {.root_fd = s->ws.root_fd, .probe = &probe, .lax = true};
+    struct err why = {0};
+    enum txn_outcome out = txn_run(&env, m->ops, MANY, m->standing, &why);
+    /* What a thread did before its failure is put back; with the very first of it, perhaps
+     * nothing was done yet. */
+    assert_true(out == TXN_ROLLED_BACK || (out == TXN_REFUSED && x.step != TXN_SYNC));
+    if (x.step == TXN_COMMIT && x.op == MANY / 2 - 1)
+        assert_int_equal(out, TXN_ROLLED_BACK);
+    if (x.step == TXN_SYNC)
+        assert_int_equal(x.exchanges, MANY);
+    assert_int_equal(why.code, ERR_FILE_OPERATION_FAILED);
+    assert_int_equal(why.sys, -x.error);
+    assert_int_equal(scratch_leftovers(s), 0);
+    for (size_t i = 0; i < MANY; i++) {
+        assert_false(m->standing[i]);
+        expect_inode(s, m->paths[i], &m->was[i]);
+    }
+}
+
+static void test_the_nth_of_many_exchanges_fails(void **state)
+{
+    struct scratch *s = *state;
+    autofree struct many *m = mem_new(struct many);
+    static const size_t which[] = {0, 1, MANY / 4, MANY / 2 - 1, MANY / 2, MANY - 2, MANY - 1};
+    static const int errors[] = {-EACCES, -ENOSPC, -EIO};
+    many_init(m, s);
+    for (size_t i = 0; i < MANY; i++)
+        m->ops[i].kind = TXN_REPLACE;
+    for (size_t k = 0; k < ARRAY_LEN(which); k++) {
+        for (size_t i = 0; i < ARRAY_LEN(errors); i++)
+            run_nth(s, m, (struct nth){.step = TXN_COMMIT, .op = which[k], .error = errors[i]});
+    }
+    /* All were exchanged, and the directories cannot be synced. */
+    run_nth(s, m, (struct nth){.step = TXN_SYNC, .error = -EIO});
+    struct txn_env env = {.root_fd = s->ws.root_fd, .lax = true};
+    assert_int_equal(txn_run(&env, m->ops, MANY, m->standing, NULL), TXN_APPLIED);
+}
+
 /* What a file without attributes got after it was planned against is kept all the same. */
 static void chmod_replaced(struct scratch *s)
 {
@@ -545,6 +603,7 @@ int main(int argc, char **argv)
         S(test_many_files),
         S(test_one_of_many_fails),
         S(test_one_of_many_replacements_is_changed_late),
+        S(test_the_nth_of_many_exchanges_fails),
         S(test_a_mode_that_changes_late_is_kept),
         S(test_what_was_replaced_lingers),
     };

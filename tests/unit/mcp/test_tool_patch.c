@@ -1,6 +1,9 @@
 /* mcp/tool_patch: the answers of apply_patch, its order, and what a key remembers. */
 #include "fixture.h"
 
+#include "core/operations_store.h"
+#include "mcp/patch_record.h"
+#include "mcp/recorder.h"
 #include "mcp/tool.h"
 
 #include <stdio.h>
@@ -90,6 +93,49 @@ static void test_key_replays(void **state)
                "\"replayed\":true", "\"error\":{\"code\":\"ADD_FILE_EXISTS\"", NULL);
 }
 
+static char *id_of(const char *answer)
+{
+    return mem_dup(strstr(answer, "op-"), 3 + 36);
+}
+
+/* In memory a plan without a key waits for its outcome, and whoever reads sees both. */
+static void test_a_plan_may_wait(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    autorecord seen = {0};
+    autorecord keyed = {0};
+    fixture_file(f, "a", "1\n", 2);
+    autofree char *id =
+        id_of(apply(f, PATCH("*** Update File: a\\n@@\\n-1\\n+2\\n"), ",\"durable\":false"));
+    assert_int_equal(recorder_waiting(f->server.recorder), 1);
+    assert_int_equal(opstore_get(f->ledger, id, &seen, &e), -1);
+    /* The row of a patch with a key comes behind it all the same. */
+    autofree char *second = id_of(apply(f, ADD("b"), ",\"operation_key\":\"k\""));
+    assert_int_equal(opstore_get(f->ledger, id, &seen, &e), 0);
+    assert_int_equal(seen.status, OP_APPLIED);
+    assert_true(seen.planned_ms != 0 && seen.finished_ms != 0 && seen.inverse_size > 0);
+    assert_int_equal(seen.n_changes, 1);
+    assert_string_equal(seen.changes[0].path, "a");
+    assert_int_equal(opstore_get(f->ledger, second, &keyed, &e), 0);
+    assert_true(keyed.seq > seen.seq);
+}
+
+/* One of many changes, or with much to undo, does not. */
+static void test_a_large_plan_does_not_wait(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    autorecord seen = {0};
+    autofree char *old = mem_zalloc(1, PATCH_RECORD_MAX + 2);
+    memset(old, 'x', PATCH_RECORD_MAX);
+    old[PATCH_RECORD_MAX] = '\n';
+    fixture_file(f, "big", old, PATCH_RECORD_MAX + 1);
+    autofree char *id = id_of(apply(f, PATCH("*** Delete File: big\\n"), ""));
+    assert_int_equal(opstore_get(f->ledger, id, &seen, &e), 0);
+    assert_true(seen.planned_ms != 0 && seen.inverse_size > PATCH_RECORD_MAX);
+}
+
 /* Two requests of one key at once: the second waits and gets what the first did. */
 static void test_key_at_once(void **state)
 {
@@ -175,5 +221,6 @@ static void test_queue_full(void **state)
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 UNIT_MAIN(WITH(test_applies), WITH(test_refusals), WITH(test_key_replays), WITH(test_key_at_once),
+          WITH(test_a_plan_may_wait), WITH(test_a_large_plan_does_not_wait),
           WITH(test_order_and_cancel), WITH(test_cancel_running), WITH(test_cancel_during_look_up),
           WITH(test_queue_full))

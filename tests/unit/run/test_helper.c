@@ -5,23 +5,24 @@
 #include "rig.h"
 #include "wire/probe.h"
 
-/* A helper whose probe works, with these bodies for the other two. The bodies see $dir. */
+#include <string.h>
+
+/* A helper whose probe works and which starts like this: until it has answered, and from there. The
+ * bodies see $dir. */
 static void start_with(struct rig *rig, const char *prepare, const char *run)
 {
     rig_open(rig);
-    struct probe_result works = {.works = true, .cause = PROBE_NONE};
+    struct probe_result works = {.works = true, .cause = PROBE_NONE, .egress = true};
     autobuf json = BUF_INIT;
     probe_write(&works, &json);
     autofree char *script = mem_printf("#!/bin/sh\ndir=%s\ncase \"$1\" in\nprobe) echo '%s';;\n"
-                                       "prepare) %s\n;;\nrun) %s\n;;\nesac\n",
+                                       "start) %s\n%s\n;;\nesac\n",
                                        rig->dir, buf_cstr(&json), prepare, run);
     rig_fake_helper(rig, script);
     rig_run(rig, 0);
 }
 
-#define PREPARED                                                                                   \
-    "cat >$dir/request; mkdir -p $dir/plan.d; echo plan >$dir/plan.d/plan; "                       \
-    "echo \"{\\\"type\\\":\\\"prepared\\\",\\\"plan_path\\\":\\\"$dir/plan.d/plan\\\"}\""
+#define PREPARED "cat <&4 >$dir/request; echo '{\"type\":\"prepared\"}' >&3; "
 #define SAY(event) "echo '{\"event\":" event "}' >&3; "
 #define STARTED SAY("\"started\"")
 
@@ -64,22 +65,24 @@ static void test_prepare_failures(void **state)
         const char *prepare;
         const char *words;
     } rows[] = {
-        {"cat >/dev/null; echo '{\"type\":\"error\",\"message\":\"no such cwd\"}'; exit 1",
-         "no such cwd"},
-        {"cat >/dev/null; echo 'not json'", "JSON"},
-        {"cat >/dev/null", "JSON"},
-        {"echo '{\"type\":\"prepared\"}'", "not understood"},
-        {PREPARED "; exit 3", "exited with 3"},
-        {"kill -9 $$", "killed"},
-        {"cat >/dev/null; yes | head -c 40000", "HELPER_LINE_MAX"},
+        {"cat <&4 >/dev/null; echo '{\"type\":\"error\",\"message\":\"no such cwd\"}' >&3; exit 1",
+         "the sandbox refused: no such cwd"},
+        {"echo 'not json' >&3", "not one JSON line"},
+        {"echo >&3", "not one JSON line"},
+        {SAY("\"failed\",\"code\":187,\"message\":\"early\""), "not understood"},
+        {STARTED, "not understood"},
+        {"echo '{\"type\":\"prepared\",\"guards\":[1]}' >&3", "not understood"},
+        {"cat <&4 >/dev/null; exit 0", "ended before it answered (status 0)"},
+        {"echo usage: none >&2; exit 180", "(status 180): usage: none"}, /* of another version */
+        {"kill -9 $$", "ended before it answered (killed by signal 9)"},
         {"exec >&-; echo broken >&2; kill -9 $$", "broken"},
+        {"yes | tr -d '\\n' | head -c 40000 >&3; exec sleep 600", "HELPER_LINE_MAX"},
+        {"exec 3>&-; exec sleep 600", "closed its control socket and did not answer"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct rig rig;
-        start_with(&rig, rows[i].prepare, "echo must not run");
+        start_with(&rig, rows[i].prepare, "exec sleep 600");
         expect_failure(&rig, ERR_PROCESS_SPAWN_FAILED, rows[i].words);
-        autofree char *plan = mem_printf("%s/plan.d", rig.dir);
-        assert_int_equal(access(plan, F_OK), -1);
         rig_stop(&rig);
     }
 }
@@ -113,8 +116,6 @@ static void test_start_failures(void **state)
         struct rig rig;
         start_with(&rig, PREPARED, rows[i].run);
         expect_failure(&rig, ERR_PROCESS_SPAWN_FAILED, rows[i].words);
-        autofree char *plan = mem_printf("%s/plan.d", rig.dir);
-        assert_int_equal(access(plan, F_OK), -1); /* the unused plan is gone (L33) */
         rig_stop(&rig);
     }
 }
@@ -172,23 +173,59 @@ static void test_told_times(void **state)
     }
 }
 
-/* Its answer has come, or is about to, and the runner ends: what it named is cleared away. */
-static void test_an_answer_that_nobody_wants(void **state)
+/* Its answer has come, and the runner ends before it reads it: so does the helper. */
+static void test_an_answer_that_nobody_reads(void **state)
 {
     (void)state;
     struct rig rig;
     autoanswer probed = {0}, a = {0};
-    start_with(&rig, PREPARED "; touch $dir/answered", "");
+    start_with(&rig, PREPARED "touch $dir/answered", "exec sleep 600");
     autofree char *answered = mem_printf("%s/answered", rig.dir);
-    autofree char *plan = mem_printf("%s/plan.d", rig.dir);
     await_probe(&rig, &probed);
     runner_exec(rig.runner, &(struct run_exec){.ws = &rig.ws, .argv = RIG_SH("x")}, rig_on_exec,
                 &a);
     await_file(answered); /* the loop does not turn */
-    assert_int_equal(access(plan, F_OK), 0);
     runner_free(steal(rig.runner));
-    assert_int_equal(access(plan, F_OK), -1);
     assert_false(a.arrived);
+    rig_stop(&rig); /* which sees that nothing is left */
+}
+
+static char *read_text(const char *path)
+{
+    struct buf text = BUF_INIT;
+    autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    for (ssize_t n = 1; n > 0;) {
+        n = read(fd, buf_reserve(&text, 65536), 65536);
+        buf_commit(&text, n > 0 ? (size_t)n : 0);
+    }
+    return buf_steal(&text);
+}
+
+/* The request goes by descriptor, whole at any size, and no word of it is an argument. */
+static void test_the_request(void **state)
+{
+    (void)state;
+    struct rig rig;
+    char *large = mem_zalloc(100001, 1);
+    memset(large, 'x', 100000);
+    char *argv[] = {(char *)"secret-word", large, large, NULL};
+    start_with(&rig, "tr '\\0' ' ' </proc/$$/cmdline >$dir/cmdline; " PREPARED,
+               SAY("\"exit\",\"code\":0"));
+    char id[64];
+    autoanswer a = {0};
+    rig_exec(&rig, &(struct run_exec){.argv = argv}, id);
+    rig_finish(&rig, id, &a);
+    autofree char *request_path = mem_printf("%s/request", rig.dir);
+    autofree char *cmdline_path = mem_printf("%s/cmdline", rig.dir);
+    autofree char *request = read_text(request_path);
+    autofree char *cmdline = read_text(cmdline_path);
+    assert_true(strlen(request) > 200000);
+    assert_non_null(strstr(request, "secret-word"));
+    assert_int_equal(request[strlen(request) - 1], '}');
+    assert_non_null(strstr(cmdline, "start --control-fd 3 --request-fd 4"));
+    assert_null(strstr(cmdline, "secret"));
+    free(large);
     rig_stop(&rig);
 }
 
@@ -355,6 +392,64 @@ static void test_cancelled_starts(void **state)
     }
 }
 
+struct change {
+    bool arrived;
+    size_t changed, others;
+};
+
+static void on_rules(void *user, const struct run_rules *outcome, const struct err *failure)
+{
+    struct change *c = user;
+    assert_null(failure);
+    c->arrived = true;
+    while (outcome->changed[c->changed] != NULL)
+        c->changed++;
+    while (outcome->others[c->others] != NULL)
+        c->others++;
+}
+
+/* What changes while the helper prepares waits for its proxy, and is lost with it. */
+static void test_new_rules_while_it_prepares(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *prepare;
+        bool runs;
+    } rows[] = {
+        {"cat <&4 >/dev/null; touch $dir/preparing; read policy <&5; "
+         "echo '{\"type\":\"prepared\"}' >&3; echo '{\"event\":\"policy\"}' >&5",
+         true},
+        {"cat <&4 >/dev/null; touch $dir/preparing; read policy <&5; "
+         "echo '{\"type\":\"error\",\"message\":\"no\"}' >&3; exit 1",
+         false},
+    };
+    setenv("CODESPACE_WARM", "0", 1);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct rig rig;
+        struct change c = {0};
+        autoanswer probed = {0}, a = {0}, w = {0}, end = {0};
+        start_with(&rig, rows[i].prepare, STARTED "read go; " SAY("\"exit\",\"code\":0"));
+        rig.ws.network = NETWORK_ENABLED;
+        await_probe(&rig, &probed);
+        runner_exec(rig.runner, &(struct run_exec){.ws = &rig.ws, .argv = RIG_SH("x")}, rig_on_exec,
+                    &a);
+        autofree char *preparing = mem_printf("%s/preparing", rig.dir);
+        await_file(preparing);
+        assert_int_not_equal(runner_rules(rig.runner, &rig.ws, on_rules, &c), 0);
+        rig_until(&rig, &c.arrived);
+        rig_until(&rig, &a.arrived);
+        assert_int_equal(c.changed, rows[i].runs);
+        assert_int_equal(c.others, !rows[i].runs);
+        assert_int_equal(a.failed, !rows[i].runs);
+        if (rows[i].runs) {
+            runner_write(rig.runner, a.id, "\n", 1, false, rig_on_done, &w);
+            rig_finish(&rig, a.id, &end);
+        }
+        rig_stop(&rig);
+    }
+    unsetenv("CODESPACE_WARM");
+}
+
 static void on_probe(void *user, const struct probe_result *result)
 {
     struct rig_answer *a = user;
@@ -454,17 +549,19 @@ static void test_helper_environment(void **state)
     unsetenv("CODESPACE_TEST_SECRET");
     assert_null(strstr(buf_bytes(&a.bytes), "CODESPACE_TEST_SECRET"));
     assert_non_null(strstr(buf_bytes(&a.bytes), "PATH="));
-    assert_non_null(strstr(buf_bytes(&a.bytes), "0 1 10 2 3 ")); /* 10: the shell's own script */
+    assert_non_null(strstr(buf_bytes(&a.bytes), "0 1 10 2 3 4 ")); /* 10: the shell's own script */
 }
 
 UNIT_MAIN(cmocka_unit_test(test_prepare_failures), cmocka_unit_test(test_prepare_that_hangs),
           cmocka_unit_test(test_start_failures), cmocka_unit_test(test_verdicts),
-          cmocka_unit_test(test_told_times), cmocka_unit_test(test_an_answer_that_nobody_wants),
-          cmocka_unit_test(test_denials), cmocka_unit_test(test_output_before_the_verdict_is_whole),
+          cmocka_unit_test(test_told_times), cmocka_unit_test(test_an_answer_that_nobody_reads),
+          cmocka_unit_test(test_the_request), cmocka_unit_test(test_denials),
+          cmocka_unit_test(test_output_before_the_verdict_is_whole),
           cmocka_unit_test(test_wrapper_dies_in_the_middle),
           cmocka_unit_test(test_hostile_control_lines), cmocka_unit_test(test_terminate_ladder),
           cmocka_unit_test(test_verdict_and_a_wrapper_that_lingers),
           cmocka_unit_test(test_cancel_and_free_while_probing),
-          cmocka_unit_test(test_cancelled_starts), cmocka_unit_test(test_broken_probes),
+          cmocka_unit_test(test_cancelled_starts),
+          cmocka_unit_test(test_new_rules_while_it_prepares), cmocka_unit_test(test_broken_probes),
           cmocka_unit_test(test_killed_probe_is_asked_again), cmocka_unit_test(test_no_helper),
           cmocka_unit_test(test_find_helper), cmocka_unit_test(test_helper_environment))

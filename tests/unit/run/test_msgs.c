@@ -13,8 +13,8 @@
 static void test_sizes(void **state)
 {
     (void)state;
-    assert_int_equal(sizeof(struct workspace), 760);
-    assert_int_equal(sizeof(struct helper_limits), 6 * sizeof(uint64_t));
+    assert_int_equal(sizeof(struct workspace), 768);
+    assert_int_equal(sizeof(struct helper_limits), 7 * sizeof(uint64_t));
 }
 
 static void *through_the_wire(struct runmsg *m, struct runmsg *back)
@@ -63,6 +63,7 @@ static void test_workspace(void **state)
                            .shared_tmp = true,
                            .inherited_proc = true,
                            .debug = true,
+                           .user_namespaces = true,
                            .limits = {1, 2, 3, 4, 5, 6},
                            .cgroup_parent = (char *)"/sys/fs/cgroup/x"};
     struct strv *const lists[] = {&ws.hide, &ws.hidden, &ws.env, &ws.protect, &ws.devices};
@@ -89,7 +90,7 @@ static void test_workspace(void **state)
     assert_true(w->dev == ws.dev && w->ino == ws.ino && w->root_fd >= 0);
     assert_true(w->profile == ws.profile && w->network == ws.network && w->sandbox == ws.sandbox);
     assert_true(w->read == ws.read && w->git == ws.git && w->network_scope == ws.network_scope);
-    assert_true(w->shared_tmp && w->inherited_proc && w->debug);
+    assert_true(w->shared_tmp && w->inherited_proc && w->debug && w->user_namespaces);
     assert_memory_equal(&w->limits, &ws.limits, sizeof(ws.limits));
     assert_string_equal(w->cgroup_parent, ws.cgroup_parent);
     assert_same_policy(&w->egress, &ws.egress);

@@ -455,6 +455,29 @@ static void test_start_and_end_in_one(void **state)
     fake_stop(&f);
 }
 
+/* The data limit of a search is not for a worker that knows only level 1; an operator's is not
+ * taken off. */
+static void test_limits_by_level(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"own-x", "proc-x"};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        struct fake f;
+        struct runmsg m;
+        struct starter s = {0};
+        fake_start(&f);
+        fake_welcome_level(&f);
+        f.rig.ws.limits.data = 5;
+        const struct run_exec x = {.ws = &f.rig.ws, .argv = RIG_SH("true"), .process_id = ids[i]};
+        runner_exec(f.rig.runner, &x, on_starter, &s);
+        fake_next(&f, &m);
+        assert_int_equal(m.op, RUNMSG_EXEC);
+        assert_int_equal(((const struct runmsg_exec *)m.data)->workspace.limits.data, i * 5);
+        runmsg_fini(&m);
+        fake_stop(&f);
+    }
+}
+
 /* What came along is for the read that was named, and for that one only. */
 static void test_first_is_not_another_read(void **state)
 {
@@ -628,7 +651,7 @@ UNIT_MAIN(cmocka_unit_test(test_worker_is_killed), cmocka_unit_test(test_no_work
           cmocka_unit_test(test_answers_in_any_order), cmocka_unit_test(test_cancelled_too_late),
           cmocka_unit_test(test_bad_answers), cmocka_unit_test(test_refused_welcome),
           cmocka_unit_test(test_exit_events), cmocka_unit_test(test_start_and_end_in_one),
-          cmocka_unit_test(test_first_is_not_another_read), cmocka_unit_test(test_first_follows),
-          cmocka_unit_test(test_first_comes_too_late), cmocka_unit_test(test_lost_while_held),
-          cmocka_unit_test(test_older_worker), cmocka_unit_test(test_refused_and_hung_up),
-          cmocka_unit_test(test_first_with_a_worker))
+          cmocka_unit_test(test_limits_by_level), cmocka_unit_test(test_first_is_not_another_read),
+          cmocka_unit_test(test_first_follows), cmocka_unit_test(test_first_comes_too_late),
+          cmocka_unit_test(test_lost_while_held), cmocka_unit_test(test_older_worker),
+          cmocka_unit_test(test_refused_and_hung_up), cmocka_unit_test(test_first_with_a_worker))

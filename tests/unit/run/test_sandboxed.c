@@ -7,7 +7,7 @@
 #include "rig.h"
 #include "wire/probe.h"
 
-/* Every rig has its own TMPDIR, so that plans that are left over can be seen. */
+/* Every rig has its own TMPDIR, so that what is left over can be seen. */
 static void start(struct rig *rig)
 {
     rig_open(rig);
@@ -23,13 +23,13 @@ static void stop(struct rig *rig)
 {
     autofree char *tmp = mem_printf("%s/tmp", rig->dir);
     int n = 0;
-    rig_end(rig); /* what is warmed up in the meantime has plans as well */
+    rig_end(rig); /* what is warmed up in the meantime as well */
     DIR *dir = opendir(tmp);
     assert_non_null(dir);
     while (readdir(dir) != NULL)
         n++;
     closedir(dir);
-    assert_int_equal(n, 2); /* . and ..: no plan was left (L33) */
+    assert_int_equal(n, 2); /* . and ..: nothing was left (L33) */
     rig_clear(rig);
 }
 
@@ -173,7 +173,7 @@ static void on_probed(void *user, const struct probe_result *result)
     ((struct rig_answer *)user)->arrived = true;
 }
 
-/* The runner ends at whatever moment of a start: no plan and no directory of one is left. */
+/* The runner ends at whatever moment of a start: nothing is left. */
 static void test_ends_while_it_starts(void **state)
 {
     (void)state;
@@ -419,7 +419,7 @@ static void test_killed_wrappers(void **state)
             assert_int_equal(a.err.code, ERR_PROCESS_SPAWN_FAILED);
             continue;
         }
-        kill_children(); /* in case the first only hit `prepare` on its way out */
+        kill_children(); /* in case the first only hit what ended the one before */
         rig_finish(&rig, a.id, &end);
         assert_true(end.status.termination == RUN_END_WRAPPER_FAILED ||
                     end.status.termination == RUN_END_SIGNALED);
@@ -427,7 +427,7 @@ static void test_killed_wrappers(void **state)
     }
     assert_true(told > 0);
     rig_expect_no_survivor(mark);
-    rig_stop(&rig); /* a plan whose `run` was killed before it opened it may stay in TMPDIR */
+    stop(&rig);
 }
 
 #endif

@@ -17,6 +17,9 @@ static void test_causes(void **state)
     assert_int_equal(check_cause("bwrap: Unknown option --bind-fd"), PROBE_OLD_BWRAP);
     assert_int_equal(check_cause("bwrap: setting up uid map: Permission denied"), PROBE_APPARMOR);
     assert_int_equal(check_cause("bwrap: setting up uid map: Read-only"), PROBE_NO_USERNS);
+    assert_int_equal(check_cause("bwrap: Creating new namespace failed: nesting depth or "
+                                 "/proc/sys/user/max_*_namespaces exceeded (ENOSPC)"),
+                     PROBE_MAX_NAMESPACES);
     assert_int_equal(check_cause("something else"), PROBE_OTHER);
     assert_int_equal(check_cause(""), PROBE_OTHER);
 }
@@ -62,8 +65,8 @@ static void test_filter_is_short(void **state)
     (void)state;
     autobuf b = BUF_INIT;
     autobuf debug = BUF_INIT;
-    filter_add(false, &b);
-    filter_add(true, &debug);
+    filter_add(0, &b);
+    filter_add(FILTER_DEBUG, &debug);
     assert_int_equal(b.len % 8, 0);
     assert_int_equal(debug.len % 8, 0);
     assert_in_range(b.len / 8, 50, 250);

@@ -15,6 +15,7 @@
 #include <linux/btrfs.h>
 #include <linux/filter.h>
 #include <linux/fs.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <string.h>
@@ -36,10 +37,13 @@
 #define NUMBERS 1024
 /* More would be paid with every command (sandbox/filter.h). */
 #define INSTRUCTIONS_MAX 100
+#define INSTRUCTIONS_PLAIN 80
 
-enum variant { PLAIN, DEBUG, ALONE };
+/* Sets of flags of sandbox/filter.h, and the program for the host's network. */
+#define ALONE (FILTER_FLAGS_ALL + 1u)
 
-static const enum variant variants[] = {PLAIN, DEBUG, ALONE};
+static const unsigned variants[] = {0, FILTER_DEBUG, FILTER_NAMESPACES,
+                                    FILTER_DEBUG | FILTER_NAMESPACES, ALONE};
 
 /* ---- the witness ---- */
 
@@ -52,7 +56,6 @@ static const char *const refused[] = {
     "mount",
     "umount2",
     "pivot_root",
-    "chroot",
     "fsopen",
     "fsconfig",
     "fsmount",
@@ -117,7 +120,40 @@ static struct scmp_arg_cmp has(unsigned flag)
     return SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag);
 }
 
-static void add_sockets(scmp_filter_ctx c, enum variant variant)
+/* Of a socket that a namespace of one's own would give. */
+static void add_network(scmp_filter_ctx c)
+{
+    static const unsigned families4[] = {AF_INET, AF_INET6};
+    static const unsigned types[] = {SOCK_RAW, SOCK_PACKET};
+    static const unsigned options[] = {16, 17};
+    static const unsigned options6[] = {34, 35, 64, 65};
+    int nr = seccomp_syscall_resolve_name("socket");
+    int set = seccomp_syscall_resolve_name("setsockopt");
+    const uint32_t refusal = SCMP_ACT_ERRNO(EPERM);
+    for (size_t f = 0; f < ARRAY_LEN(families4); f++) {
+        for (size_t t = 0; t < ARRAY_LEN(types); t++) {
+            const struct scmp_arg_cmp args[] = {is(0, families4[f]),
+                                                SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, types[t])};
+            assert_return_code(seccomp_rule_add_array(c, refusal, nr, 2, args), 0);
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+        const struct scmp_arg_cmp args[] = {is(1, IPPROTO_IP), is(2, options[i])};
+        assert_return_code(seccomp_rule_add_array(c, refusal, set, 2, args), 0);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(options6); i++) {
+        const struct scmp_arg_cmp args[] = {is(1, IPPROTO_IPV6), is(2, options6[i])};
+        assert_return_code(seccomp_rule_add_array(c, refusal, set, 2, args), 0);
+    }
+    /* From 64 on: one of the higher bits. */
+    for (unsigned bit = 6; bit < 32; bit++) {
+        const struct scmp_arg_cmp args[] = {is(1, IPPROTO_IP),
+                                            SCMP_A2(SCMP_CMP_MASKED_EQ, 1u << bit, 1u << bit)};
+        assert_return_code(seccomp_rule_add_array(c, refusal, set, 2, args), 0);
+    }
+}
+
+static void add_sockets(scmp_filter_ctx c, unsigned variant)
 {
     refuse(c, "socketpair", EAFNOSUPPORT, 1, SCMP_A0(SCMP_CMP_GT, AF_UNIX), none);
     if (variant == ALONE) {
@@ -128,25 +164,37 @@ static void add_sockets(scmp_filter_ctx c, enum variant variant)
     for (size_t i = 0; i < ARRAY_LEN(families); i++)
         refuse(c, "socket", EAFNOSUPPORT, 1, is(0, families[i]), none);
     refuse(c, "socket", EPERM, 2, is(0, AF_NETLINK), SCMP_A2(SCMP_CMP_NE, 0));
+    if ((variant & FILTER_NAMESPACES) != 0)
+        add_network(c);
 }
 
-static void add_rules(scmp_filter_ctx c, enum variant variant)
+static void add_namespaces(scmp_filter_ctx c, unsigned variant)
 {
-    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
-        refuse(c, refused[i], EPERM, 0, none, none);
-    for (size_t i = 0; i < ARRAY_LEN(debugging) && variant != DEBUG; i++)
-        refuse(c, debugging[i], EPERM, 0, none, none);
-    refuse(c, "clone3", ENOSYS, 0, none, none);
+    bool allowed = (variant & FILTER_NAMESPACES) != 0;
     for (size_t i = 0; i < ARRAY_LEN(namespaces); i++) {
+        if (allowed && namespaces[i] != CLONE_NEWNS)
+            continue;
         refuse(c, "clone", EPERM, 1, has(namespaces[i]), none);
         refuse(c, "unshare", EPERM, 1, has(namespaces[i]), none);
     }
     refuse(c, "unshare", EPERM, 1, has(0x80 /* CLONE_NEWTIME */), none);
+    if (!allowed)
+        refuse(c, "chroot", EPERM, 0, none, none);
+}
+
+static void add_rules(scmp_filter_ctx c, unsigned variant)
+{
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+        refuse(c, refused[i], EPERM, 0, none, none);
+    for (size_t i = 0; i < ARRAY_LEN(debugging) && (variant & FILTER_DEBUG) == 0; i++)
+        refuse(c, debugging[i], EPERM, 0, none, none);
+    refuse(c, "clone3", ENOSYS, 0, none, none);
+    add_namespaces(c, variant);
     refuse(c, "prlimit64", EPERM, 1, is(0, 1), none);
     add_sockets(c, variant);
 }
 
-static void make_witness(enum variant variant, struct buf *out)
+static void make_witness(unsigned variant, struct buf *out)
 {
     static char bytes[BPF_MAXINSNS * sizeof(struct sock_filter)];
     scmp_filter_ctx c = seccomp_init(SCMP_ACT_ALLOW);
@@ -161,12 +209,12 @@ static void make_witness(enum variant variant, struct buf *out)
     seccomp_release(c);
 }
 
-static void make_ours(enum variant variant, struct buf *out)
+static void make_ours(unsigned variant, struct buf *out)
 {
     if (variant == ALONE)
         filter_add_alone(false, out);
     else
-        filter_add(variant == DEBUG, out);
+        filter_add(variant, out);
 }
 
 /* ---- what they say ---- */
@@ -180,7 +228,7 @@ static uint32_t judge(const struct buf *f, uint32_t nr, uint64_t a0, uint64_t a1
 static bool looks_at_arguments(uint32_t nr)
 {
     return nr == SYS_clone || nr == SYS_unshare || nr == SYS_socket || nr == SYS_socketpair ||
-           nr == SYS_prlimit64;
+           nr == SYS_prlimit64 || nr == SYS_setsockopt;
 }
 
 /* What libseccomp has no words for: one argument that is looked at twice. */
@@ -197,9 +245,9 @@ static size_t telling_values(uint32_t *ret)
         TIOCSTI,    TIOCLINUX, PER_LINUX32 | UNAME26, ADDR_NO_RANDOMIZE | UNAME26,
         0xfffffffe, 0xffffffff};
     size_t n = 0;
-    for (uint32_t v = 0; v < 64; v++)
+    for (uint32_t v = 0; v < 256; v++)
         ret[n++] = v;
-    for (int bit = 6; bit < 32; bit++) {
+    for (int bit = 8; bit < 32; bit++) {
         for (uint32_t near = 0; near < 3; near++)
             ret[n++] = (1u << bit) + near - 1;
     }
@@ -210,13 +258,29 @@ static size_t telling_values(uint32_t *ret)
     return n;
 }
 
-#define VALUES_MAX 256
+#define VALUES_MAX 512
+
+/* The families that matter, with every type and with flags; the levels, with every option. */
+static void compare_sockets(const struct buf *ours, const struct buf *witness, uint32_t v)
+{
+    static const uint32_t firsts[] = {AF_UNSPEC, AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET};
+    static const uint32_t levels[] = {IPPROTO_IP, SOL_SOCKET, IPPROTO_TCP, IPPROTO_IPV6,
+                                      IPPROTO_RAW};
+    const uint64_t high = 5ull << 40;
+    for (size_t i = 0; i < ARRAY_LEN(firsts); i++)
+        assert_int_equal(judge(ours, SYS_socket, firsts[i] | high, v | high, 0),
+                         judge(witness, SYS_socket, firsts[i], v, 0));
+    for (size_t i = 0; i < ARRAY_LEN(levels); i++)
+        assert_int_equal(judge(ours, SYS_setsockopt, 3, levels[i] | high, v | high),
+                         judge(witness, SYS_setsockopt, 3, levels[i], v));
+}
 
 static void compare_arguments(const struct buf *ours, const struct buf *witness, uint32_t nr)
 {
     uint32_t values[VALUES_MAX];
     size_t n = telling_values(values);
     for (size_t i = 0; i < n; i++) {
+        compare_sockets(ours, witness, values[i]);
         for (uint32_t third = 0; third < 3; third++) {
             uint32_t v = values[i];
             uint32_t verdict = judge(witness, nr, v, v, third);
@@ -249,9 +313,10 @@ static void test_every_number(void **state)
     }
 }
 
-static bool is_fine_personality(uint32_t v, enum variant variant)
+static bool is_fine_personality(uint32_t v, unsigned variant)
 {
-    uint32_t fine = PER_LINUX32 | UNAME26 | (variant == DEBUG ? (uint32_t)ADDR_NO_RANDOMIZE : 0);
+    uint32_t fine =
+        PER_LINUX32 | UNAME26 | ((variant & FILTER_DEBUG) != 0 ? (uint32_t)ADDR_NO_RANDOMIZE : 0);
     return v == 0xffffffffu || (v & ~fine) == 0;
 }
 
@@ -305,6 +370,19 @@ static void test_it_is_short(void **state)
     }
 }
 
+/* What allows more must not make every command pay for it. */
+static void test_the_plain_one_is_the_shortest(void **state)
+{
+    (void)state;
+    autobuf plain = BUF_INIT;
+    autobuf namespaces_too = BUF_INIT;
+    make_ours(0, &plain);
+    make_ours(FILTER_NAMESPACES, &namespaces_too);
+    assert_in_range(plain.len / sizeof(struct sock_filter), 10, INSTRUCTIONS_PLAIN);
+    assert_true(plain.len < namespaces_too.len);
+    assert_int_equal(judge(&plain, SYS_setsockopt, 3, IPPROTO_IP, 64), SECCOMP_RET_ALLOW);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_beyond_the_witness),
         cmocka_unit_test(test_foreign_architectures_are_killed),
         cmocka_unit_test(test_it_is_short),
+        cmocka_unit_test(test_the_plain_one_is_the_shortest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,8 @@ static void test_files_of_version_2(void **state)
     expect_row(&p, 1, "memory.swap.max", "0");
     expect_row(&p, 2, "pids.max", "12"); /* bubblewrap and process 1 count */
     expect_row(&p, 3, "cpu.max", "150000 100000");
-    assert_true(group_has_events(&p.groups));
+    assert_true(group_has_events(&p.groups, GROUP_MEMORY));
+    assert_true(group_has_events(&p.groups, GROUP_PIDS));
     plan_fini(&p);
 }
 
@@ -81,7 +82,8 @@ static void test_nothing_asked_nothing_made(void **state)
     struct plan p;
     assert_int_equal(plan(&(struct helper_limits){0}, &p, &e), 0);
     assert_int_equal(p.groups.len, 0);
-    assert_false(group_has_events(&p.groups));
+    assert_false(group_has_events(&p.groups, GROUP_MEMORY));
+    assert_false(group_has_events(&p.groups, GROUP_PIDS));
     plan_fini(&p);
 }
 
@@ -138,6 +140,7 @@ static void test_kills_are_read(void **state)
         {"low 0\nhigh 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 0\n", 2},
         {"oom_kill_disable 0\nunder_oom 1\noom_kill 7\n", 7},
         {"oom_kill 1\n", 1},
+        {"low 0\nhigh 0\nmax 0\noom 0\noom_kill 1\noom_group_kill 0\n", 0}, /* not by our limit */
         {"oom 5\noom_group_kill 5\n", 0},
         {"oom_kill 99999999999\n", UINT32_MAX},
         {"", 0},

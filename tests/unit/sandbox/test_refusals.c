@@ -39,8 +39,8 @@ static void test_judgement(void **state)
     (void)state;
     autobuf f = BUF_INIT;
     autobuf debug = BUF_INIT;
-    filter_add(false, &f);
-    filter_add(true, &debug);
+    filter_add(0, &f);
+    filter_add(FILTER_DEBUG, &debug);
     assert_int_equal(judge(&f, SYS_read, 0, 0, 0), SECCOMP_RET_ALLOW);
     assert_int_equal(judge(&f, SYS_ptrace, 0, 0, 0), refused(EPERM));
     assert_int_equal(judge(&debug, SYS_ptrace, 0, 0, 0), SECCOMP_RET_ALLOW);
@@ -63,11 +63,10 @@ static void test_judgement(void **state)
 }
 
 /* Every number there could be, with arguments that refuse: each that is refused has a name. */
-static void test_every_refused_call_has_a_rule(void **state)
+static void every_refused_call_has_a_rule(unsigned flags)
 {
-    (void)state;
     autobuf f = BUF_INIT;
-    filter_add(false, &f);
+    filter_add(flags, &f);
     int named = 0;
     for (int nr = 0; nr < 1024; nr++) {
         struct seccomp_data call = {.nr = nr, .arch = ARCH, .args = {CLONE_NEWUSER, TIOCSTI, 0}};
@@ -81,6 +80,39 @@ static void test_every_refused_call_has_a_rule(void **state)
         named++;
     }
     assert_in_range(named, 40, 60);
+}
+
+static void test_every_refused_call_has_a_rule(void **state)
+{
+    (void)state;
+    for (unsigned flags = 0; flags <= FILTER_FLAGS_ALL; flags++)
+        every_refused_call_has_a_rule(flags);
+}
+
+/* What a user namespace would bring within reach, and what it may have. */
+static void test_namespaces(void **state)
+{
+    (void)state;
+    autobuf f = BUF_INIT;
+    filter_add(FILTER_NAMESPACES, &f);
+    const uint64_t chromium = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | 17;
+    assert_int_equal(judge(&f, SYS_clone, chromium, 0, 0), SECCOMP_RET_ALLOW);
+    assert_int_equal(judge(&f, SYS_clone, chromium | CLONE_NEWNS, 0, 0), refused(EPERM));
+    assert_int_equal(judge(&f, SYS_unshare, CLONE_NEWUSER | CLONE_NEWIPC | CLONE_NEWUTS, 0, 0),
+                     SECCOMP_RET_ALLOW);
+    assert_int_equal(judge(&f, SYS_unshare, CLONE_NEWUSER | CLONE_NEWNS, 0, 0), refused(EPERM));
+    assert_int_equal(judge(&f, SYS_unshare, CLONE_NEWTIME, 0, 0), refused(EPERM));
+    assert_int_equal(judge(&f, SYS_clone, 0x80 | 17, 0, 0), SECCOMP_RET_ALLOW);
+    assert_int_equal(judge(&f, SYS_clone3, 0, 0, 0), refused(ENOSYS));
+    assert_int_equal(judge(&f, SYS_setns, 3, CLONE_NEWUSER, 0), refused(EPERM));
+    assert_int_equal(judge(&f, SYS_chroot, 0, 0, 0), SECCOMP_RET_ALLOW);
+    assert_int_equal(judge(&f, SYS_pivot_root, 0, 0, 0), refused(EPERM));
+    assert_int_equal(judge(&f, SYS_ptrace, 0, 0, 0), refused(EPERM));
+    assert_int_equal(judge(&f, SYS_socket, AF_INET, SOCK_PACKET, 0), refused(EPERM));
+    assert_int_equal(judge(&f, SYS_socket, AF_UNIX, SOCK_RAW, 0), SECCOMP_RET_ALLOW);
+    assert_int_equal(judge(&f, SYS_socket, AF_NETLINK, SOCK_RAW, 12), refused(EPERM));
+    assert_int_equal(judge(&f, SYS_setsockopt, 3, 0, 64 | 1ull << 32), refused(EPERM));
+    assert_int_equal(judge(&f, SYS_setsockopt, 3, 1, 64), SECCOMP_RET_ALLOW);
 }
 
 static void name_is(long nr, uint64_t a0, uint64_t a1, const char *rule, const char *what)
@@ -97,6 +129,13 @@ static void test_names(void **state)
     name_is(SYS_ptrace, 0, 0, "filter.trace", "ptrace");
     name_is(SYS_unshare, CLONE_NEWNS, 0, "filter.namespace", "unshare(CLONE_NEWNS)");
     name_is(SYS_clone, CLONE_NEWPID | CLONE_NEWUSER, 0, "filter.namespace", "clone(CLONE_NEWUSER)");
+    name_is(SYS_clone, CLONE_NEWUSER | CLONE_NEWNS | 0x80, 0, "filter.namespace",
+            "clone(CLONE_NEWNS)");
+    name_is(SYS_unshare, CLONE_NEWUSER | CLONE_NEWTIME, 0, "filter.namespace",
+            "unshare(CLONE_NEWTIME)");
+    name_is(SYS_socket, AF_INET, SOCK_RAW | SOCK_CLOEXEC, "filter.socket", "socket(SOCK_RAW)");
+    name_is(SYS_socket, AF_INET6, SOCK_PACKET, "filter.socket", "socket(SOCK_PACKET)");
+    name_is(SYS_setsockopt, 3, 0, "filter.network", "setsockopt");
     name_is(SYS_socket, AF_VSOCK, 0, "filter.socket", "socket(AF_VSOCK)");
     name_is(SYS_socket, 12345, 0, "filter.socket", "socket(another one)");
     name_is(SYS_ioctl, 0, TIOCSTI, "filter.terminal", "ioctl(TIOCSTI)");
@@ -128,5 +167,6 @@ static void test_odd_programs_refuse(void **state)
     assert_int_equal(refusals_judge(&empty, &call), refused(EPERM));
 }
 
-UNIT_MAIN(cmocka_unit_test(test_judgement), cmocka_unit_test(test_every_refused_call_has_a_rule),
-          cmocka_unit_test(test_names), cmocka_unit_test(test_odd_programs_refuse))
+UNIT_MAIN(cmocka_unit_test(test_judgement), cmocka_unit_test(test_namespaces),
+          cmocka_unit_test(test_every_refused_call_has_a_rule), cmocka_unit_test(test_names),
+          cmocka_unit_test(test_odd_programs_refuse))

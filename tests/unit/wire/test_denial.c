@@ -141,6 +141,8 @@ static void test_table(void **state)
     assert_null(denial_rule_find("filter.none"));
     assert_null(denial_rule_find(NULL));
     assert_non_null(strstr(denial_rule_find("filter.trace")->grant, "debug"));
+    assert_non_null(
+        strstr(denial_rule_find("filter.namespace")->grant, "\"user_namespaces\": true"));
     assert_int_equal(denial_layer_len("filter.trace"), strlen("filter"));
     assert_int_equal(denial_layer_len("proxy"), strlen("proxy"));
 }

@@ -64,6 +64,7 @@ static void test_there_and_back(void **state)
     r.view.shared_tmp = true;
     r.view.inherited_proc = true;
     r.debug = true;
+    r.user_namespaces = true;
     r.keep = true;
     r.own_network = true;
     r.limits.memory = 1ull << 40;
@@ -81,7 +82,7 @@ static void test_there_and_back(void **state)
     assert_true(q.view.mounts[1].writable && !q.view.mounts[0].writable);
     assert_int_equal(q.network, HELPER_NETWORK_ENABLED);
     assert_int_equal(q.view.git, VIEW_GIT_COMMIT);
-    assert_true(q.view.shared_tmp && q.view.inherited_proc && q.debug);
+    assert_true(q.view.shared_tmp && q.view.inherited_proc && q.debug && q.user_namespaces);
     assert_true(q.keep && q.own_network);
     assert_int_equal(q.limits.memory, 1ull << 40);
     assert_int_equal(q.limits.pids, 0);
@@ -214,6 +215,24 @@ static void test_guards_of_an_answer(void **state)
         assert_int_equal(helper_answer_read(buf_bytes(&b), b.len, &path, &got, &e), -1);
     }
     assert_int_equal(got.len, 4); /* as it was */
+}
+
+/* That of `start`, which names no plan; of `prepare` it would be none. */
+static void test_answer_without_a_plan(void **state)
+{
+    (void)state;
+    autobuf b = BUF_INIT;
+    autofree char *path = NULL;
+    autostrv guards = {0}, got = {0};
+    struct err e = {0};
+    strv_add(&guards, "/w/.git");
+    strv_add(&guards, "");
+    helper_answer_write_plan(NULL, &guards, &b);
+    assert_string_equal(buf_cstr(&b), "{\"type\":\"prepared\",\"guards\":[\"/w/.git\",\"\"]}\n");
+    assert_int_equal(helper_answer_read(buf_bytes(&b), b.len, NULL, &got, &e), 0);
+    assert_int_equal(got.len, 2);
+    assert_int_equal(helper_answer_read(buf_bytes(&b), b.len, &path, NULL, &e), -1);
+    assert_null(path);
 }
 
 /* What does not fit is left to process 1. */
@@ -421,6 +440,7 @@ static void test_signals(void **state)
 UNIT_MAIN(cmocka_unit_test(test_minimal_request), cmocka_unit_test(test_there_and_back),
           cmocka_unit_test(test_refuses), cmocka_unit_test(test_too_many_names),
           cmocka_unit_test(test_answers), cmocka_unit_test(test_guards_of_an_answer),
+          cmocka_unit_test(test_answer_without_a_plan),
           cmocka_unit_test(test_more_guards_than_an_answer_has_room_for),
           cmocka_unit_test(test_events), cmocka_unit_test(test_not_events),
           cmocka_unit_test(test_kept_is_strict), cmocka_unit_test(test_text_is_bounded),

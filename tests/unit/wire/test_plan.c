@@ -5,7 +5,7 @@
 
 static void make(struct plan *p)
 {
-    *p = (struct plan){.tty = true, .keep = true, .own_network = true};
+    *p = (struct plan){.tty = true, .keep = true, .own_network = true, .namespaces = true};
     p->bwrap = mem_strdup("/usr/bin/bwrap");
     p->workspace = mem_strdup("/w");
     p->cwd = mem_strdup("/w/sub");
@@ -35,7 +35,7 @@ static void test_there_and_back(void **state)
     make(&p);
     plan_write(&p, &a);
     assert_int_equal(plan_read(buf_bytes(&a), a.len, &q, &e), 0);
-    assert_true(q.tty && !q.report && q.keep && q.own_network && !q.zygote);
+    assert_true(q.tty && !q.report && q.keep && q.own_network && !q.zygote && q.namespaces);
     assert_string_equal(q.cwd, "/w/sub");
     assert_int_equal(q.argv.len, 3);
     assert_string_equal(q.argv.items[1], "");
@@ -113,6 +113,9 @@ static void test_content(void **state)
 {
     (void)state;
     struct plan p;
+    make(&p);
+    p.report = p.zygote = true;
+    refuse(&p, "exclude each other");
     make(&p);
     p.cwd[0] = 'x';
     refuse(&p, "paths");
