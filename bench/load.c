@@ -1,19 +1,19 @@
 /* bench/load: a raw MCP client over pipes that measures a server, with nothing in between.
  *
  *   load [--calls N] [--warm N] [--depth D] [--one-cpu] [--samples FILE] [--params JSON]
- *        [--expect TEXT] [--break-us N] -- SERVER ARGS...
+ *        [--expect TEXT] [--break-us N] -- SERVER ARGS...    (--params up to 64 times)
  *   load --cold N [--samples FILE] -- SERVER ARGS...
  *
  * The first form starts the server, initializes it, makes `warm` calls that are not counted, then N
  * calls of tools/call with these params: one at a time (each a sample), or D in flight (only the
- * rate is told, since answers may come in any order). The second form measures spawn to the
- * answer of initialize, N times. Prints one JSON line; memory of the server in KiB from
- * /proc/PID/status. The first warm call's answer is looked at: an error ends the run, because a
- * server that refuses quickly must not look quick; --expect is a word that the answers to the warm
- * calls must hold. --break-us is the time between an answer and the next call, outside of the
- * samples, when there is one call at a time. With --one-cpu client and server share one CPU, so a
- * call costs two switches and not two wake-ups of an idle CPU (on a virtual machine those are most
- * of the time and hide what the server does).
+ * rate is told, since answers may come in any order). Several --params take turns. The second form
+ * measures spawn to the answer of initialize, N times. Prints one JSON line; memory of the server
+ * in KiB from /proc/PID/status. The first warm call's answer is looked at: an error ends the run,
+ * because a server that refuses quickly must not look quick; --expect is a word that the answers to
+ * the warm calls must hold. --break-us is the time between an answer and the next call, outside of
+ * the samples, when there is one call at a time. With --one-cpu client and server share one CPU, so
+ * a call costs two switches and not two wake-ups of an idle CPU (on a virtual machine those are
+ * most of the time and hide what the server does).
  *
  * Must not: allocate or format anything between the two clock readings of a sample but the id.
  */
@@ -36,6 +36,7 @@
 #define ANSWER_MS 120000
 #define BUFFER (1u << 18)
 #define KEPT 4096 /* of an answer, to look at */
+#define PARAMS_MAX 64
 
 extern char **environ;
 
@@ -43,7 +44,8 @@ struct options {
     uint64_t calls, warm, depth, cold, break_us;
     bool one_cpu;
     const char *samples;
-    const char *params;
+    const char *params[PARAMS_MAX]; /* the calls take turns */
+    size_t n_params;
     const char *expect;
 };
 
@@ -199,7 +201,8 @@ static void send_call(struct server *s, const struct options *o)
 {
     int n = snprintf(s->line, s->line_cap,
                      "{\"jsonrpc\":\"2.0\",\"id\":%ju,\"method\":\"tools/call\",\"params\":%s}\n",
-                     (uintmax_t)++s->next_id, o->params);
+                     (uintmax_t)s->next_id + 1, o->params[s->next_id % o->n_params]);
+    s->next_id++;
     write_all(s->in, s->line, (size_t)n);
 }
 
@@ -312,8 +315,10 @@ static void parse(int argc, char **argv, struct options *o)
             o->samples = optarg;
         else if (c == 'e')
             o->expect = optarg;
+        else if (c == 'p' && o->n_params == PARAMS_MAX)
+            die("more than %d --params", PARAMS_MAX);
         else if (c == 'p')
-            o->params = optarg;
+            o->params[o->n_params++] = optarg;
         else if (c == '?')
             exit(2);
         else
@@ -325,6 +330,8 @@ static void parse(int argc, char **argv, struct options *o)
     }
     if (optind == argc)
         die("no server given");
+    if (o->n_params == 0)
+        o->params[o->n_params++] = "{}";
 }
 
 /* The server inherits it. */
@@ -339,11 +346,13 @@ static void share_one_cpu(void)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.calls = 1000, .warm = 20, .depth = 1, .params = "{}"};
+    struct options o = {.calls = 1000, .warm = 20, .depth = 1};
     static char buffer[BUFFER];
     struct server s = {.buf = buffer};
     parse(argc, argv, &o);
-    s.line_cap = strlen(o.params) + 128;
+    for (size_t i = 0; i < o.n_params; i++)
+        s.line_cap =
+            strlen(o.params[i]) + 128 > s.line_cap ? strlen(o.params[i]) + 128 : s.line_cap;
     s.line = malloc(s.line_cap);
     if (!s.line)
         die("out of memory");

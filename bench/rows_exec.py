@@ -10,7 +10,7 @@ import os
 import subprocess
 import time
 
-from rows_sandbox import bwrap_masked, bwrap_runs, helper_runs
+from rows_sandbox import bwrap_masked, bwrap_runs, helper_runs, start_runs, told_runs
 from run import (Missing, TURN_S, codex_helper, commander_call, exec_call, latency, params,
                  plain_bwrap, rate, recorded_view, spawn)
 
@@ -53,7 +53,9 @@ def row_helper(s, f):
         ("plain bwrap, same view (floor)", lambda: bwrap_masked(s, 15 * f)),
         ("plain bwrap, same view but masks", lambda: bwrap_runs(s, 15 * f)),
         ("codespace-linux-sandbox run", lambda: helper_runs(s, 15 * f, "run")),
+        ("codespace-linux-sandbox run, until the end is told", lambda: told_runs(s, 15 * f)),
         ("codespace-linux-sandbox prepare + run", lambda: helper_runs(s, 15 * f)),
+        ("codespace-linux-sandbox start, until the end is told", lambda: start_runs(s, 15 * f)),
         ("codex helper", lambda: codex_helper(s, 5 * f)),
     ]
 

@@ -155,6 +155,52 @@ def row_ledger(s, f):
     ]
 
 
+IN_FLIGHT = 8
+
+
+def workspaces(setting, count, files):
+    """`count` workspaces with so many files each: their options, and a patch of each file."""
+    options, calls = [], []
+    for w in range(count):
+        folder = fresh(setting, "many-%d" % w)
+        options += ["--workspace", "w%d=%s" % (w, folder)]
+        for i in range(files):
+            name = "f%d.txt" % i
+            shutil.copy(os.path.join(ten_kib(setting), "f.txt"), os.path.join(folder, name))
+            edit = {"path": name, "old": "anchor line\n", "new": "anchor line\none line\n"}
+            calls.append(bench.params("apply_patch", workspace_id="w%d" % w, edits=[edit]))
+    return options, calls
+
+
+def row_in_flight(s, f):
+    """Patches a second when nobody waits for one before sending the next."""
+    def ours(count, files):
+        options, calls = workspaces(s, count, files)
+        ledger = os.path.join(fresh(s, "ledger"), "l.db")
+        more = [word for call in calls[1:] for word in ("--params", call)]
+        return bench.rate(s, [s.options.server, *options, "--operations-db", ledger], calls[0],
+                          240 * f, IN_FLIGHT, "--expect", "applied", *more)
+
+    def one_by_one(took, runs):
+        _, ns = took(runs)
+        return {"rate": len(ns) / (sum(ns) / 1e9)}
+
+    def record(runs):
+        return s.run("floor-files", ["record", "--runs", str(runs),
+                                     os.path.join(fresh(s, "floor-db"), "l.db")])
+
+    def rewrite(runs):
+        path = os.path.join(ten_kib(s), "f.txt")
+        return s.run("floor-files", ["rewrite", "--runs", str(runs), path])
+
+    return "one-line patches with a ledger on the disk, %d in flight" % IN_FLIGHT, [
+        ("SQLite inserts with fsync, one by one (floor)", lambda: one_by_one(record, 120 * f)),
+        ("rewrites with fsync, one by one", lambda: one_by_one(rewrite, 60 * f)),
+        ("codespace-mcp, %d workspaces" % IN_FLIGHT, lambda: ours(IN_FLIGHT, 1)),
+        ("codespace-mcp, %d files of one workspace" % IN_FLIGHT, lambda: ours(1, IN_FLIGHT)),
+    ]
+
+
 # ---- a patch of 1,000 files: there and back again ----
 
 
@@ -322,6 +368,7 @@ ROWS = (
     ("patch-line", row_line, 4),
     ("patch-line-lax", row_line_lax, 3),
     ("patch-ledger", row_ledger, 4),
+    ("patch-ledger-depth8", row_in_flight, 4),
     ("patch-1000", row_many, 6),
     ("find-100k", row_find, 3),
     ("search-100k", row_search, 3),

@@ -63,30 +63,47 @@ def helper_runs(setting, runs, what="both", **options):
     return {"ns": ns}
 
 
+def told(setting, words):
+    """As a runner does it: until the end of the command is told, in ns. What is left of bubblewrap
+    ends beside the next thing."""
+    ours, theirs = socket.socketpair()
+    os.set_inheritable(theirs.fileno(), True)
+    argv = [setting.options.helper, *words, "--control-fd", str(theirs.fileno())]
+    start = time.monotonic_ns()
+    pid = os.posix_spawn(argv[0], argv, setting.env, setsid=True)
+    theirs.close()
+    lines = b""
+    while b'"event":"exit"' not in lines:
+        part = ours.recv(4096)
+        if not part:
+            raise Missing("no verdict: " + lines.decode())
+        lines += part
+    took = time.monotonic_ns() - start
+    ours.close()
+    os.waitpid(pid, 0)
+    return took
+
+
 def told_runs(setting, runs):
-    """As a runner does it: until the end of the command is told. What is left of bubblewrap ends
-    beside the next thing."""
     text = request(setting)
-    ns = array.array("Q")
-    for _ in range(runs):
-        plan = prepared(setting, text)
-        ours, theirs = socket.socketpair()
-        os.set_inheritable(theirs.fileno(), True)
-        argv = [setting.options.helper, "run", "--plan", plan, "--control-fd",
-                str(theirs.fileno())]
-        start = time.monotonic_ns()
-        pid = os.posix_spawn(argv[0], argv, setting.env, setsid=True)
-        theirs.close()
-        told = b""
-        while b'"event":"exit"' not in told:
-            part = ours.recv(4096)
-            if not part:
-                raise Missing("no verdict: " + told.decode())
-            told += part
-        ns.append(time.monotonic_ns() - start)
-        ours.close()
-        os.waitpid(pid, 0)
-    return {"ns": ns}
+    return {"ns": array.array("Q", (told(setting, ["run", "--plan", prepared(setting, text)])
+                                    for _ in range(runs)))}
+
+
+def started(setting, text):
+    fd = os.memfd_create("request")
+    os.pwrite(fd, text, 0)
+    os.set_inheritable(fd, True)
+    try:
+        return told(setting, ["start", "--request-fd", str(fd)])
+    finally:
+        os.close(fd)
+
+
+def start_runs(setting, runs, **options):
+    """`start`: all that a runner's cold command costs but the runner."""
+    text = request(setting, **options)
+    return {"ns": array.array("Q", (started(setting, text) for _ in range(runs)))}
 
 
 def bwrap_runs(setting, runs, extra=()):
@@ -182,6 +199,8 @@ def mounts_row(mounts):
              lambda: among(s, mounts, lambda: told_runs(s, 10 * f))),
             ("codespace-linux-sandbox, prepare and run",
              lambda: among(s, mounts, lambda: helper_runs(s, 10 * f))),
+            ("codespace-linux-sandbox, start, until the end is told",
+             lambda: among(s, mounts, lambda: start_runs(s, 10 * f))),
             ("codex helper", lambda: among(s, mounts, lambda: codex_helper(s, 3 * f))),
         ]
     return row
@@ -210,6 +229,8 @@ def masks_row(n):
             ("codespace-linux-sandbox, run", lambda: helper_runs(s, 8 * f, "run", hidden=paths)),
             ("codespace-linux-sandbox, prepare and run",
              lambda: helper_runs(s, 8 * f, hidden=paths)),
+            ("codespace-linux-sandbox, start, until the end is told",
+             lambda: start_runs(s, 8 * f, hidden=paths)),
         ]
     return row
 
