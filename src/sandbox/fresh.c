@@ -218,10 +218,11 @@ int fresh_check(const struct fresh *f, struct err *e)
 
 /* ---- making ---- */
 
+/* What this kernel does not have is no fault. */
 static int make_read_only(const char *path)
 {
     if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0)
-        return -1;
+        return errno == ENOENT ? 0 : -1;
     return mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | NO_SURPRISES, NULL);
 }
 
@@ -229,7 +230,7 @@ static int make_read_only(const char *path)
 static int make_machine_read_only(const struct fresh *f, struct err *e)
 {
     for (size_t i = 0; f->of_root && layout_machine[i] != NULL; i++) {
-        if (access(layout_machine[i], F_OK) == 0 && make_read_only(layout_machine[i]) < 0)
+        if (make_read_only(layout_machine[i]) < 0)
             return unavailable(e, layout_machine[i]);
     }
     return 0;
@@ -243,7 +244,7 @@ static int make_proc(const struct fresh *f, struct err *e)
     if (make_read_only("/proc/sys") < 0)
         return unavailable(e, "/proc/sys");
     for (size_t i = 0; i < ARRAY_LEN(odd); i++) {
-        if (access(odd[i], F_OK) == 0 && make_read_only(odd[i]) < 0)
+        if (make_read_only(odd[i]) < 0)
             return unavailable(e, odd[i]);
     }
     return make_machine_read_only(f, e);

@@ -298,15 +298,19 @@ static void pass_on(const struct inner *in, int signal)
     kill(in->keeping ? -1 : -in->command, signal);
 }
 
-/* A sender inside has a number here; whoever is outside, and the kernel, has none. A negative code
- * is a sender's who wrote all that himself (sigqueue). */
+/* A sender inside has a number here; whoever is outside, and the kernel, has none. Of the codes
+ * those are left that nobody inside can choose: not what a sender writes himself (sigqueue), nor
+ * what the kernel sends to the owner of a descriptor, who can be anybody (F_SETOWN, F_SETSIG). */
+static bool is_from_outside(const struct signalfd_siginfo *info)
+{
+    return info->ssi_pid == 0 && (info->ssi_code == SI_USER || info->ssi_code == SI_KERNEL);
+}
+
 static void on_signal(struct inner *in)
 {
     struct signalfd_siginfo info;
     while (read(in->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-        if (info.ssi_signo == SIGCHLD)
-            continue;
-        if (info.ssi_pid != 0 || info.ssi_code < 0)
+        if (info.ssi_signo == SIGCHLD || !is_from_outside(&info))
             continue;
         if (info.ssi_signo == DEATH_SIGNAL)
             in->closed = true;

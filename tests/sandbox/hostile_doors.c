@@ -55,6 +55,19 @@ void limits_of_process_one(char **args)
     mkdir(args[0], 0755);
 }
 
+/* The kernel sends it, with no sender. */
+static void owned_by_process_one(int signal)
+{
+    int ends[2];
+    allowed(pipe(ends), "pipe");
+    allowed(fcntl(ends[0], F_SETOWN, 1), "F_SETOWN");
+    allowed(fcntl(ends[0], F_SETSIG, signal), "F_SETSIG");
+    allowed(fcntl(ends[0], F_SETFL, O_ASYNC | O_NONBLOCK), "O_ASYNC");
+    allowed((int)write(ends[1], "x", 1), "a byte that makes the kernel send it");
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* args: none. What a sender writes into a signal himself is not believed: as if it came from
  * outside, or from the kernel because the runner ended. */
 void forged_signals(char **args)
@@ -68,6 +81,7 @@ void forged_signals(char **args)
         refused(syscall(SYS_rt_sigqueueinfo, 1, signals[i], &info), EPERM, "one of kill's");
         info.si_code = SI_KERNEL;
         refused(syscall(SYS_rt_sigqueueinfo, 1, signals[i], &info), EPERM, "one of the kernel's");
+        owned_by_process_one(signals[i]);
     }
     pid_t pid = fork();
     if (pid == 0)
