@@ -32,6 +32,8 @@
     X(NO_PROC, "no_proc", "a fresh /proc cannot be mounted inside this container",                 \
       "run the container with its /proc unmasked (docker: --security-opt "                         \
       "systempaths=unconfined), or choose the weaker \"proc\": \"inherited\" for a workspace")     \
+    X(PROC_MISSING, "proc_missing", "no /proc is mounted where the server runs",                   \
+      "mount it: mount -t proc proc /proc")                                                        \
     X(SETUID, "setuid", "the helper is installed set-user-ID", "remove the setuid bit")            \
     X(OTHER, "other", "the sandbox could not be built", "see the detail")
 

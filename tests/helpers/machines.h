@@ -11,7 +11,7 @@
 static const enum probe_cause machines[] = {
     PROBE_NONE,      PROBE_NO_HELPER,    PROBE_NO_BWRAP,       PROBE_OLD_BWRAP,
     PROBE_NO_USERNS, PROBE_USERNS_CLONE, PROBE_MAX_NAMESPACES, PROBE_APPARMOR,
-    PROBE_NO_PROC,   PROBE_SETUID,       PROBE_OTHER};
+    PROBE_NO_PROC,   PROBE_PROC_MISSING, PROBE_SETUID,         PROBE_OTHER};
 
 static inline struct facts machine(enum probe_cause cause)
 {

@@ -210,6 +210,16 @@ class Settings(Sandbox):
             found = self.probe(self.CLOSED, "/proc/sys/kernel", **{name: 1 - value})
             self.assertEqual(found["cause"], "no_userns")
 
+    def test_without_proc(self):
+        """[D2] Nothing is mounted there, or something else."""
+        done = subprocess.run(
+            ["unshare", *([] if self.uid is None and os.getuid() == 0 else ["-Ur"]), "-m", "sh", "-c",
+             'mount -t tmpfs none /proc && exec "$0" probe --json', self.helper],
+            capture_output=True, timeout=LIMIT, check=False, **self.as_user())
+        found = json.loads(done.stdout)
+        self.assertEqual((found["works"], found["cause"]), (False, "proc_missing"), found)
+        self.assertIn("mount -t proc", found["remedy"])
+
     def test_used_up(self):
         found = self.probe(self.USED_UP, "/proc/sys/user", max_user_namespaces=500, max_mnt_namespaces=0)
         self.assertEqual(found["cause"], "max_namespaces")
