@@ -14,7 +14,9 @@
 
 #include "sys/leaf.h"
 
+#include <poll.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #define ROUNDS 200
 #define LIMIT_MS 20000 /* fewer rounds on a slow machine; at least a tenth of them */
@@ -305,17 +307,33 @@ static void take_ids(int fd, struct started *s)
         s->n++;
 }
 
-/* Anything of ours: the gateway, the worker, what is below them. */
+/* A killed process is there for a moment more: until then nobody can tell that it is not. */
+static void await_end(int pidfd)
+{
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    while (pidfd >= 0 && poll(&p, 1, -1) < 0 && errno == EINTR)
+        continue;
+    close(pidfd);
+}
+
+/* Anything of ours: the gateway, the worker, what is below them. All that were hit are dead then.
+ */
 static void hit_some(uint32_t *seed)
 {
     pid_t all[256];
+    int victims[3] = {-1, -1, -1};
     usleep(next_random(seed) % 80000);
     for (unsigned hits = next_random(seed) % 3; hits > 0; hits--) {
         size_t n = descendants(getpid(), all, ARRAY_LEN(all));
-        if (n > 1)
-            kill(all[1 + next_random(seed) % (n - 1)], SIGKILL);
+        pid_t victim = n > 1 ? all[1 + next_random(seed) % (n - 1)] : 0;
+        if (victim > 0) {
+            victims[hits] = (int)syscall(SYS_pidfd_open, victim, 0);
+            kill(victim, SIGKILL);
+        }
         usleep(next_random(seed) % 20000);
     }
+    for (size_t i = 0; i < ARRAY_LEN(victims); i++)
+        await_end(victims[i]);
 }
 
 /* How many processes were found again. */
