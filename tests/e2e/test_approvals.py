@@ -21,6 +21,11 @@ TOUCH = ["/bin/sh", "-c", "echo ran >> ran.txt"]
 
 
 class ApprovalCase(Case):
+    def has_run(self):
+        """Until the command has written its word; the file is there before that."""
+        self.assertTrue(poll(lambda: os.path.exists(self.path("ran.txt"))
+                             and self.bytes_of("ran.txt") == b"ran\n"))
+
     def setUp(self):
         super().setUp()
         self.ledger = os.path.join(self.make_dir("state"), "ledger.db")
@@ -293,7 +298,7 @@ class Exec(ApprovalCase):
             "/bin/sh", "-c", "echo ran >> ran.txt; exec sleep " + marker])
         self.cli("grant", held)
         ident = client.begin_call("operation_resume", approval_id=held)
-        self.assertTrue(poll(lambda: os.path.exists(self.path("ran.txt"))))
+        self.has_run()
         client.notify("notifications/cancelled", {"requestId": ident})
         self.assert_gone(marker)
         self.assertTrue(poll(lambda: self.state(client, held) == "consumed"))
@@ -385,8 +390,7 @@ class Restart(ApprovalCase):
         held = self.granted(client, "exec_command", wait_ms=WAIT_MS, command=[
             "/bin/sh", "-c", "echo ran >> ran.txt; exec sleep " + marker])
         client.begin_call("operation_resume", approval_id=held)
-        self.assertTrue(poll(lambda: os.path.exists(self.path("ran.txt"))
-                             and self.bytes_of("ran.txt") == b"ran\n"))
+        self.has_run()
         client.process.send_signal(signal.SIGKILL)
         client.process.wait()
         self.assert_gone(marker)
