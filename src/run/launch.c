@@ -3,9 +3,8 @@
  * Theory. Sandboxed: the policy is compiled into a request, and `HELPER start` is the managed
  * process from the beginning (run/start): it prepares, answers on the control socket, and becomes
  * the sandbox. Once the probe has succeeded nothing here ever runs a command without the sandbox
- * (R14). Host: only when
- * the probe failed and nobody demands the sandbox (R13); the program is looked up in the command's
- * own PATH and started in a session of its own.
+ * (R14). Host: only when the probe failed and nobody demands the sandbox (R13); the program is
+ * looked up in the command's own PATH and started in a session of its own.
  *
  * Must not: run a command of which it is not certain that the zygote did not take it.
  */

@@ -9,6 +9,7 @@
 #include "sandbox/trial.h"
 #include "sys/fd.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -131,14 +132,13 @@ static void find_bwrap(struct probe_result *p, struct err *e)
         fail(p, PROBE_NO_BWRAP, e->message);
         return;
     }
-    snprintf(p->bwrap_path, sizeof(p->bwrap_path), "%.255s", path);
     trial_version(path, CHECK_SECONDS * 1000 / 2, line, sizeof(line));
     if (line[0] != '\0' && strncmp(line, "bubblewrap", 10) != 0) {
-        snprintf(p->bwrap_path, sizeof(p->bwrap_path), "%s", "");
         autofree char *detail = mem_printf("%.255s is another program: %s", path, line);
         fail(p, PROBE_NO_BWRAP, detail);
         return;
     }
+    snprintf(p->bwrap_path, sizeof(p->bwrap_path), "%.255s", path);
     const char *version = strrchr(line, ' ');
     snprintf(p->bwrap_version, sizeof(p->bwrap_version), "%.31s", version ? version + 1 : line);
 }
@@ -167,7 +167,8 @@ void check_sandbox(struct probe_result *ret)
     if (getauxval(AT_SECURE) != 0) {
         fail(&p, PROBE_SETUID, "");
     } else if (access("/proc/self/fd", F_OK) < 0) {
-        fail(&p, PROBE_PROC_MISSING, "/proc/self/fd: No such file or directory");
+        snprintf(e.message, sizeof(e.message), "/proc/self/fd: %s", strerror(errno));
+        fail(&p, PROBE_PROC_MISSING, e.message);
     } else {
         find_bwrap(&p, &e);
         report_take(&outside);
